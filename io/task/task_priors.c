@@ -15,8 +15,8 @@ static pbStatus allocate(pbTaskReader *r, pbTask *task) {
   return task->prior_at && task->prior_weight ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a prior");
 }
 
-// The second moments' logarithms are numbers without unit, as the mass's is, of which one is half; what has lengths is relative to
-// the body's own.
+// The second moments' logarithms are numbers without unit, as the mass's is, of which one is half; what has lengths is relative
+// to the body's own.
 static double unit_of(const pbTask *task, const pbVariable *v, int k) {
   const double *z = task->start + v->first;
   if (v->kind == pb_varyInertia && k == 0) return 0.5;

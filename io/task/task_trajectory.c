@@ -494,12 +494,15 @@ static pbStatus read_role(pbTaskReader *r, const json_t *own, pbTrajectory *tr) 
   return pbTaskReader_FailAt(r, "role", "expected \"fit\" or \"test\", found '%.60s'", role);
 }
 
-// All of a trajectory's windows, from number `first` on; those in which nothing was recorded are left out. w->count: those that stay.
+// All of a trajectory's windows, from number `first` on; those in which nothing was recorded are left out. w->count: those that
+// stay.
 static pbStatus read_windows(pbTaskReader *r, const json_t *own, const json_t *root, pbWindows *w, pbTask *task, int first) {
   int kept = 0;
   for (int k = 0; k < w->count; k++) {
     pbTrajectory *tr = &task->trajectories[first + kept];
     const json_t *piece = own;
+
+    // who reads it leaves out terms that have no sample in it
     r->window = w->each > 0;
     if (w->each) PB_TRY(pbTask_CutWindow(r, own, root, w, k, &piece));
     if (piece) PB_TRY(read_role(r, piece, tr));
@@ -521,7 +524,8 @@ static pbStatus read_cluster(pbTaskReader *r, const json_t *list, size_t t, cons
     return pbTaskReader_FailAt(r, "cluster", "expected a name or a whole number");
   if (name) task->clustered = true;
 
-  for (size_t u = 0; name && u < t && same == t; u++) {
+  // nothing is equal to no name
+  for (size_t u = 0; u < t && same == t; u++) {
     const json_t *other = json_object_get(json_array_get(list, u), "cluster");
     if (other && json_equal(other, name)) same = u;
   }
@@ -533,6 +537,8 @@ static pbStatus read_list(pbTaskReader *r, const json_t *list, const json_t *roo
   size_t count = list ? json_array_size(list) : 1;
   int next = 0;
   bool fitted = false;
+
+  // windows that are left out make room
   for (size_t t = 0; t < count; t++) {
     const json_t *own = list ? json_array_get(list, t) : NULL;
     first[t] = next;
@@ -554,6 +560,8 @@ static pbStatus count_windows(pbTaskReader *r, const json_t *list, const json_t 
     const json_t *own = list ? json_array_get(list, t) : NULL;
     if (list) pbTaskReader_EnterAt(r, t);
     if (list) PB_TRY(pbTaskReader_Keys(r, own, trajectory_keys));
+
+    // one, where it is not cut
     windows[t] = (pbWindows){.count = 1};
     if (member(own, root, "window")) {
       PB_TRY(read_steps(r, own, root, 0, &windows[t].steps));

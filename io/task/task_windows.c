@@ -1,5 +1,5 @@
-// Trajectories that are cut into windows, each with a beginning of its own: motions that are chaotic, or that jump at contacts, are
-// fitted piece by piece (multiple shooting without constraints between the pieces).
+// Trajectories that are cut into windows, each with a beginning of its own: motions that are chaotic, or that jump at contacts,
+// are fitted piece by piece (multiple shooting without constraints between the pieces).
 // Tests: tests/unit/test_task_windows.c.
 #include <math.h>
 #include <string.h>
@@ -60,11 +60,14 @@ typedef struct Span {
 
 static pbStatus cut_term(pbTaskReader *r, json_t *term, Span span, json_t **loss) {
   json_t *target = json_object_get(term, "target"), *piece = json_incref(term);
+
+  // what belongs to one moment or step of the whole
   if (json_object_get(term, "at"))
     return pbTaskReader_FailAt(r, "at", "beside \"window\" terms are at the times of their recording, or at all");
   if (json_is_array(json_array_get(target, 0)))
     return pbTaskReader_FailAt(r, "target", "beside \"window\" rows come from a file with times");
 
+  // a recording goes on where the window begins
   if (is_file(target)) {
     json_decref(piece);
     piece = pbJson_CopyMembers(term);
@@ -80,6 +83,8 @@ static pbStatus cut_loss(pbTaskReader *r, const json_t *whole, Span span, json_t
   size_t i;
   json_t *term;
   *loss = json_array();
+
+  // the path names the term that fails
   pbTaskReader_Enter(r, "loss");
   json_array_foreach((json_t *)whole, i, term) {
     pbTaskReader_EnterAt(r, i);
@@ -93,6 +98,8 @@ static pbStatus cut_loss(pbTaskReader *r, const json_t *whole, Span span, json_t
 // Rows of the file's own, one a step: those of the window.
 static pbStatus cut_controls(pbTaskReader *r, const json_t *whole, const pbWindows *w, int k, json_t **controls) {
   size_t rows = json_array_size(whole), from = (size_t)k * (size_t)w->each;
+
+  // by times, the same for all, or a row a step
   if (is_file(whole)) {
     *controls = begun_later(whole, (double)from * pbTaskReader_Timestep(r));
     return pb_ok;
@@ -135,9 +142,12 @@ static pbStatus fill(pbTaskReader *r, const json_t *own, const json_t *root, con
   double later = (double)k * w->each * pbTaskReader_Timestep(r);
   int rest = w->steps - k * w->each;
   json_t *made = NULL;
+
+  // the last may be shorter
   pbJson_Put(piece, "steps", json_integer(rest < w->each ? rest : w->each));
   if (role) pbJson_Put(piece, "role", json_incref((json_t *)(uintptr_t)role));
 
+  // what drives it, where it begins, what it is compared with
   pbStatus status = controls ? cut_controls(r, controls, w, k, &made) : pb_ok;
   if (status == pb_ok && controls) pbJson_Put(piece, "controls", made);
   if (status == pb_ok && k) status = begin(r, init, loss, later, &made);
@@ -155,6 +165,8 @@ static pbStatus fill(pbTaskReader *r, const json_t *own, const json_t *root, con
 pbStatus pbTask_CutWindow(pbTaskReader *r, const json_t *own, const json_t *root, const pbWindows *w, int k,
                           const json_t **window) {
   json_t *piece = json_object();
+
+  // its parts, in copies where they differ from the whole's
   pbStatus status = fill(r, own, root, w, k, &piece);
   if (status != pb_ok) {
     json_decref(piece);
@@ -186,6 +198,8 @@ pbStatus pbTask_SpreadVariables(pbTaskReader *r, const pbTask *task, const json_
   size_t i;
   json_t *variable, *all = json_array();
   bool any = false;
+
+  // most tasks have none
   json_array_foreach((json_t *)list, i, variable) any = any || of_each(variable);
   *spread = list;
   if (!any) {
@@ -193,6 +207,7 @@ pbStatus pbTask_SpreadVariables(pbTaskReader *r, const pbTask *task, const json_
     return pb_ok;
   }
 
+  // in the place of the one that is spread
   json_array_foreach((json_t *)list, i, variable) {
     bool each = of_each(variable);
     for (int t = 0; t < (each ? task->trajectory_count : 1); t++) {
@@ -203,6 +218,8 @@ pbStatus pbTask_SpreadVariables(pbTaskReader *r, const pbTask *task, const json_
       pbJson_Add(&all, one);
     }
   }
+
+  // variables keep texts of it
   if (!r->made) r->made = json_array();
   if (!all || !r->made || json_array_append_new(r->made, all) != 0)
     return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");

@@ -247,12 +247,16 @@ static bool rows_around(const Taking *t, const pbArray *const *columns, int coun
   size_t rows = pbRecording_Rows(t->set);
   *before = *after = rows;
 
-  for (size_t k = 0; k < rows && *after == rows; k++) {
+  for (size_t k = 0; k < rows; k++) {
     bool there = true;
     for (int i = 0; i < count; i++) there = there && !isnan(columns[i]->reals[k]);
     if (!there) continue;
     if (t->time[k] <= t->at) *before = k;
-    else *after = k;
+    if (t->time[k] <= t->at) continue;
+
+    // the first that is later
+    *after = k;
+    break;
   }
 
   if (*before == rows) *before = *after;
@@ -351,39 +355,57 @@ static bool any_column(const pbArray *const *columns, int count) {
 // Velocities that have no column follow from positions that have: over so many rows to either side, as far as there are any.
 static const double rows_of_a_slope = 1.5;
 
-static pbStatus take_slopes(Taking *t, const double *x) {
-  const pbModel *m = t->model;
-  size_t rows = pbRecording_Rows(t->set), size = (size_t)pbModel_StateSize(m);
-  double middle = t->at, first = t->time[0], last = t->time[rows - 1],
-         spacing = rows > 1 ? (last - first) / (double)(rows - 1) : 0;
-  double from = fmax(middle - rows_of_a_slope * spacing, first), to = fmin(middle + rows_of_a_slope * spacing, last);
-  if (!(to > from)) return pb_ok;
-
+// States at both ends, and the columns of positions and velocities behind one another.
+static pbStatus take_ends(Taking *t, const double *x, double from, double to, double *ends, const pbArray **columns) {
+  size_t size = (size_t)pbModel_StateSize(t->model);
   int found = 0;
-  double *there = t->x, *ends = pbContext_AllocArray(t->ctx, 3 * size, sizeof *ends);
-  const pbArray **columns = pbContext_AllocArray(t->ctx, 2 * size, sizeof *columns);
-  pbStatus status = ends && columns ? pb_ok : pbContext_Fail(t->ctx, pb_no_memory, "no memory for a state");
-  for (int k = 0; status == pb_ok && k < 2; k++) {
-    memcpy(ends + (size_t)k * size, x, size * sizeof *ends);
+  for (int k = 0; k < 2; k++) {
     t->x = ends + (size_t)k * size;
     t->at = k ? to : from;
-    status = take_fields(t);
+    memcpy(t->x, x, size * sizeof *x);
+    PB_TRY(take_fields(t));
   }
-  if (status == pb_ok) status = find_field(t->ctx, m, t->set, pb_columnQpos, columns, &found);
-  if (status == pb_ok) status = find_field(t->ctx, m, t->set, pb_columnQvel, columns + size, &found);
 
-  if (status == pb_ok) {
-    double *moved = ends + 2 * size;
-    pbState_Difference(m, ends, ends + size, moved);
-    for (int j = 0; j < m->njnt; j++) {
-      int type = m->jnt_type[j], dof = m->jnt_dofadr[j], count = pbJoint_DofCount(type);
-      if (!any_column(columns + m->jnt_qposadr[j], pbJoint_PositionCount(type)) || any_column(columns + size + dof, count))
-        continue;
-      for (int i = 0; i < count; i++) there[field_of(m, "qvel").offset + dof + i] = moved[dof + i] / (to - from);
-    }
+  PB_TRY(find_field(t->ctx, t->model, t->set, pb_columnQpos, columns, &found));
+  return find_field(t->ctx, t->model, t->set, pb_columnQvel, columns + size, &found);
+}
+
+// Of joints whose positions have columns and whose velocities have none.
+static void fill_slopes(const pbModel *m, const double *moved, double seconds, const pbArray *const *columns, double *x) {
+  size_t size = (size_t)pbModel_StateSize(m);
+  double *velocity = x + field_of(m, "qvel").offset;
+  PB_ASSERT(seconds > 0);
+
+  for (int j = 0; j < m->njnt; j++) {
+    int type = m->jnt_type[j], dof = m->jnt_dofadr[j], count = pbJoint_DofCount(type);
+    if (!any_column(columns + m->jnt_qposadr[j], pbJoint_PositionCount(type))) continue;
+    if (any_column(columns + size + dof, count)) continue;
+
+    // rotations by their tangent
+    for (int i = dof; i < dof + count; i++) velocity[i] = moved[i] / seconds;
   }
-  t->x = there;
-  t->at = middle;
+}
+
+static pbStatus take_slopes(const Taking *t, const double *x) {
+  size_t rows = pbRecording_Rows(t->set), size = (size_t)pbModel_StateSize(t->model);
+  double first = t->time[0], last = t->time[rows - 1], wide = 0;
+  if (rows > 1) wide = rows_of_a_slope * (last - first) / (double)(rows - 1);
+
+  // one sample, or a time far from all of them, has none
+  double from = fmax(t->at - wide, first), to = fmin(t->at + wide, last);
+  if (!(to > from)) return pb_ok;
+
+  // both ends, and the way between them
+  Taking other = *t;
+  double *ends = pbContext_AllocArray(t->ctx, 3 * size, sizeof *ends);
+  const pbArray **columns = pbContext_AllocArray(t->ctx, 2 * size, sizeof *columns);
+  pbStatus status = ends && columns ? pb_ok : pbContext_Fail(t->ctx, pb_no_memory, "no memory for a state");
+  if (status == pb_ok) status = take_ends(&other, x, from, to, ends, columns);
+  if (status == pb_ok) {
+    pbState_Difference(t->model, ends, ends + size, ends + 2 * size);
+    fill_slopes(t->model, ends + 2 * size, to - from, columns, t->x);
+  }
+
   pbContext_Free(t->ctx, ends);
   pbContext_Free(t->ctx, columns);
   return status;

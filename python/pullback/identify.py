@@ -289,8 +289,8 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         if not fit:
             raise ArgumentError("log: expected at least one")
         acts = _Log(controls, folder, 2000, "controls") if isinstance(controls, (str, os.PathLike, Mapping)) else None
-        made = _Task(compiled, about, {"sigma": sigma, "start": start, "window": window, "clusters": clusters, "controls": controls, "delay": delay or {}, "loss": loss,
-                                       "init": init, "acts": acts, "starts": starts})
+        made = _Task(compiled, about, {"sigma": sigma, "start": start, "window": window, "clusters": clusters, "controls": controls,
+                                       "delay": delay or {}, "loss": loss, "init": init, "acts": acts, "starts": starts})
         for one in fit:
             made.add(one, "fit")
         for one in held_out:
@@ -415,7 +415,8 @@ class _Task:
         one: dict[str, Any] = {"steps": steps, "role": role, "init": init, "loss": [self._term(log, measured, term, begin) for term in terms]}
         if how["window"] and role == "fit" and log.ordered:
             if how["window"] > end - log.time[0] + h:
-                raise ArgumentError(f"window: {how['window']:.9g} s is more than {log.name} has, {end - log.time[0]:.9g} s; without a window it is taken as a whole")
+                raise ArgumentError(f"window: {how['window']:.9g} s is more than {log.name} has, {end - log.time[0]:.9g} s; "
+                                    "without a window it is taken as a whole")
             one["window"] = how["window"]
         if how["clusters"]:
             one["cluster"] = log.path

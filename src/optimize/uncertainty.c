@@ -10,26 +10,13 @@
 #include "elementary/elementary.h"
 #include "optimize/inertia.h"
 #include "optimize/optimizer.h"
-#include "optimize/terms.h"
+#include "optimize/sureness.h"
 
-enum { MOST_UNKNOWNS = 600, OF_NONE = -1, OF_SEVERAL = -2 };
+enum { MOST_UNKNOWNS = 600 };
 static const double most_numbers = 1e8;    // of the Jacobian
 static const double undetermined = 1e-11;  // an eigenvalue relative to the largest, of columns of length one: rounding
 
-typedef struct pbSureness {  // memory of it all
-  pbUncertainty told;
-  double *numbers;
-  unsigned char *determined;
-  double *J, *d;                  // m x n, m
-  double *sum;                    // of each cluster, as many as trajectories: slopes of the loss (n)
-  int *cluster;                   // n: whose samples see it; OF_NONE, OF_SEVERAL
-  double *A, *B, *V, *L, *P, *C;  // n x n: curvature, slopes' squares; eigenvectors, roots of eigenvalues (n); products
-  double *length;                 // n: of the columns
-  double *deviation, *lower, *upper, *z, *correlation;
-  char why[200], weakest[600], warning[600];
-} Sureness;
-
-void pbSureness_Free(pbContext *ctx, Sureness *s) {
+void pbSureness_Free(pbContext *ctx, pbSureness *s) {
   if (!s) return;
   pbContext_Free(ctx, s->numbers);
   pbContext_Free(ctx, s->determined);
@@ -40,6 +27,7 @@ void pbSureness_Free(pbContext *ctx, Sureness *s) {
 // ---- quantiles of 95 % ----------------------------------------------------------------------------------------------
 // Student's of few degrees, and its expansion about the normal one (Abramowitz & Stegun 26.7.5), from there on to 5e-6.
 static double student(int degrees) {
+  PB_ASSERT(degrees > 0);
   static const double few[] = {12.706204736175, 4.3026527297495, 3.1824463052837, 2.7764451051978, 2.5705818356363,
                                2.4469118511450, 2.3646242515928, 2.3060041352042, 2.2621571627982, 2.2281388519863};
   const double z = 1.959963984540054, z2 = z * z;
@@ -53,223 +41,6 @@ static double student(int degrees) {
   return z + (g1 + (g2 + (g3 + g4 / v) / v) / v) / v;
 }
 
-// ---- curvature and slopes of the loss ---------------------------------------------------------------------------------
-// Half the second and the first derivative of what a deviation adds to the loss; of a norm the terms of one time belong together.
-typedef struct Weight {
-  double curvature, slope;
-} Weight;
-
-static bool counts(const pbTerm *t, double d) {
-  if (t->type == pb_termAbove) return d < 0;
-  if (t->type == pb_termBelow) return d > 0;
-  return true;
-}
-
-static Weight weigh(const pbTerm *t, double weight, double d) {
-  if (!counts(t, d)) return (Weight){0, 0};
-  if (t->type != pb_termHuber || fabs(d) <= t->delta) return (Weight){weight, weight * d};
-  return (Weight){0, weight * copysign(t->delta, d)};
-}
-
-// Of squares that state a sigma the slopes are as large as that says; else as large as they are.
-static bool is_known(const pbTerm *t) { return t->sigma && t->type != pb_termHuber && t->type != pb_termNorm; }
-static bool is_plain(const pbTerm *t) { return t->type != pb_termHuber && t->type != pb_termNorm; }
-
-static void add_outer(double *A, const double *row, double weight, int n) {
-  for (int i = 0; i < n; i++) {
-    double x = weight * row[i];
-    for (int k = 0; k <= i; k++) A[i * n + k] += x * row[k];
-  }
-}
-
-// Slopes of a cluster are summed before they are squared: so they may have anything in common.
-static void add_to_cluster(Sureness *s, int cluster, const double *row, double slope, int n) {
-  double *sum = s->sum + (size_t)cluster * (size_t)n;
-  for (int i = 0; i < n; i++) {
-    sum[i] += slope * row[i];
-    if (row[i] == 0 || s->cluster[i] == cluster) continue;
-    s->cluster[i] = s->cluster[i] == OF_NONE ? cluster : OF_SEVERAL;
-  }
-}
-
-// Samples of a term at one of its times.
-static int count_there(const pbTerm *t, const pbMoment *p) {
-  int count = 0;
-  for (int i = 0; i < t->part_count; i++) count += !isnan(p->target[t->parts[i].target]);
-  return count;
-}
-
-// Of one number a norm's curvature is all in its kink, and that of a loss is known by how densely deviations lie about it: each
-// counts as spread over so much of their size (Powell 1984, with a kernel in place of a box), less the more there are. Of two
-// numbers it is 1 / |d|, whose mean is there and whose variance is not. The geometric mean takes no notice of outliers.
-typedef struct Blur {
-  double one, two;
-} Blur;
-
-static Blur blur_of(const Sureness *s, const pbTermSet *set, const pbTerm *t, size_t first) {
-  pbMoment p = {.row = 0};
-  double sum = 0, times = 0;
-  for (int k = 0; k < t->step_count; k++) {
-    double squares = t->epsilon * t->epsilon;
-    p = pbTerm_Moment(set, t, k, p.row);
-    int count = count_there(t, &p);
-    for (int i = 0; i < count; i++) squares += s->d[first + (size_t)i] * s->d[first + (size_t)i];
-    first += (size_t)count;
-    if (count == 0) continue;
-    sum += 0.5 * pbLog(fmax(squares, 1e-300));
-    times++;
-  }
-
-  if (times == 0) return (Blur){0, 0};
-  double size = pbExp(sum / times);
-  return (Blur){2 * size / pbExp(pbLog(times) / 3), size / sqrt(times)};
-}
-
-// The deviations of one time, whose norm is what counts: with e = d / |d| the curvature (1 - e e') / |d|, the slope e.
-static void add_norm(Sureness *s, const pbTerm *t, double weight, size_t first, int count, int n, Blur blur, int cluster) {
-  double *sum = s->z, squares = t->epsilon * t->epsilon;
-  for (int i = 0; i < count; i++) squares += s->d[first + (size_t)i] * s->d[first + (size_t)i];
-  double wide = 0, norm = sqrt(squares);
-  if (count == 1) wide = blur.one;
-  if (count == 2) wide = blur.two;
-  double blurred = sqrt(squares + wide * wide);
-
-  // the slope of the norm, and the part of its curvature that is that of the squares
-  memset(sum, 0, (size_t)n * sizeof *sum);
-  for (int i = 0; i < count; i++) {
-    const double *row = s->J + (first + (size_t)i) * (size_t)n;
-    for (int k = 0; k < n; k++) sum[k] += s->d[first + (size_t)i] / norm * row[k];
-    add_outer(s->A, row, 0.5 * weight / blurred, n);
-  }
-
-  // along the deviation a norm is straight
-  add_outer(s->A, sum, -0.5 * weight * squares / (blurred * blurred * blurred), n);
-  if (cluster < 0) add_outer(s->B, sum, 0.25 * weight * weight, n);
-  else add_to_cluster(s, cluster, sum, 0.5 * weight, n);
-}
-
-// What is summed over all deviations.
-typedef struct Sums {
-  size_t m, known, at;        // deviations, those with sigma; the next one
-  double squares, estimated;  // weighted, of those with sigma and of those without
-  double products, own;       // of neighbors in time, of each with itself
-  double bare;                // squares without weights
-  size_t robust;              // of terms whose slopes are as large as they are, so that intervals are right all the same
-  int pairs;
-} Sums;
-
-// Slopes of terms with sigma have the variance of one sigma; of others without it the variance is put in later, as A stands in B.
-static void add_term(Sureness *s, const pbTermSet *set, const pbTerm *t, int n, int cluster, Sums *sums) {
-  pbMoment p = {.row = 0};
-  Blur blur = t->type == pb_termNorm ? blur_of(s, set, t, sums->at) : (Blur){0, 0};
-  for (int k = 0; k < t->step_count; k++) {
-    p = pbTerm_Moment(set, t, k, p.row);
-
-    // samples that are there, in the order of the components
-    int count = count_there(t, &p);
-    if (t->type == pb_termNorm) add_norm(s, t, p.weight, sums->at, count, n, blur, cluster);
-
-    for (int i = 0; i < count; i++) {
-      // what the loss and its estimate of the variance are made of
-      size_t at = sums->at + (size_t)i;
-      double d = s->d[at];
-      Weight w = weigh(t, p.weight, d);
-      sums->bare += d * d;
-      if (is_known(t)) sums->squares += w.slope * d;
-      else sums->estimated += w.slope * d;
-      if (t->type == pb_termNorm) continue;
-
-      const double *row = s->J + at * (size_t)n;
-      add_outer(s->A, row, w.curvature, n);
-      if (cluster >= 0) add_to_cluster(s, cluster, row, w.slope, n);
-      else if (!is_plain(t)) add_outer(s->B, row, w.slope * w.slope, n);
-      else if (is_known(t)) add_outer(s->B, row, w.curvature * w.curvature, n);
-      else add_outer(s->P, row, w.curvature, n);
-    }
-
-    sums->at += (size_t)count;
-    sums->m += (size_t)count;
-    sums->known += t->sigma ? (size_t)count : 0;
-    sums->robust += is_plain(t) ? 0 : (size_t)count;
-  }
-}
-
-// Each component with itself at the time before: with gaps the last one that there is.
-static void correlate_term(const Sureness *s, const pbTermSet *set, const pbTerm *t, size_t first, Sums *sums) {
-  for (int i = 0; i < t->part_count; i++) {
-    pbMoment p = {.row = 0};
-    size_t at = first;
-    double before = NAN;
-    for (int k = 0; k < t->step_count; k++) {
-      p = pbTerm_Moment(set, t, k, p.row);
-      for (int j = 0; j < t->part_count; j++) {
-        // d has no entry of a sample that is missing
-        if (isnan(p.target[t->parts[j].target])) continue;
-        double d = s->d[at++];
-        if (j != i) continue;
-
-        sums->own += p.weight * d * d;
-        if (!isnan(before)) sums->products += p.weight * before * d;
-        sums->pairs += !isnan(before);
-        before = d;
-      }
-    }
-  }
-}
-
-static void mirror(double *A, int n) {
-  for (int i = 0; i < n; i++) {
-    for (int k = 0; k < i; k++) A[k * n + i] = A[i * n + k];
-  }
-}
-
-// How much the sums of clusters differ: their squares, with what a mean takes away of the spread.
-static void add_clusters(const pbTask *task, Sureness *s) {
-  double share = s->told.clusters / (s->told.clusters - 1.0);
-  for (int c = 0; c < task->trajectory_count; c++) add_outer(s->B, s->sum + (size_t)c * (size_t)task->n, share, task->n);
-}
-
-// That are fitted; 0: there are none.
-static int count_clusters(const pbTask *task) {
-  int count = 0;
-  for (int t = 0; t < task->trajectory_count && task->clustered; t++) {
-    bool first = !task->trajectories[t].test;
-    for (int u = 0; u < t && first; u++)
-      first = task->trajectories[u].test || task->trajectories[u].cluster != task->trajectories[t].cluster;
-    count += first;
-  }
-  return count;
-}
-
-static void add_all(pbTask *task, Sureness *s, Sums *sums) {
-  int n = task->n;
-  for (int t = 0; t < task->trajectory_count; t++) {
-    const pbTermSet *set = &task->trajectories[t].terms;
-
-    // what tests the answer has no part in it
-    int terms = task->trajectories[t].test ? 0 : set->count;
-    for (int i = 0; i < terms; i++) {
-      size_t first = sums->at;
-      add_term(s, set, &set->terms[i], n, task->clustered ? task->trajectories[t].cluster : OF_NONE, sums);
-      if (set->terms[i].recorded) correlate_term(s, set, &set->terms[i], first, sums);
-    }
-  }
-
-  if (task->clustered) add_clusters(task, s);
-
-  // What is known before counts as samples with a sigma do.
-  int priors = task->prior_count ? n : 0;
-  for (int i = 0; i < priors; i++) {
-    double squared = task->prior_weight[i] * task->prior_weight[i];
-    s->A[i * n + i] += squared;
-    s->B[i * n + i] += squared;
-  }
-
-  mirror(s->A, n);
-  mirror(s->B, n);
-  mirror(s->P, n);
-}
-
 // ---- which unknowns are determined ------------------------------------------------------------------------------------
 static const pbVariable *variable_of(const pbTask *task, int i) {
   const pbVariable *v = task->variables;
@@ -278,7 +49,7 @@ static const pbVariable *variable_of(const pbTask *task, int i) {
 }
 
 // The length of an axis or quaternion has no meaning: as well determined as anything, and of no variance.
-static void hold_lengths(const pbTask *task, const double *z, Sureness *s) {
+static void hold_lengths(const pbTask *task, const double *z, pbSureness *s) {
   int n = task->n;
   for (int i = 0; i < n; i++) {
     const pbVariable *v = variable_of(task, i);
@@ -303,17 +74,17 @@ static void hold_lengths(const pbTask *task, const double *z, Sureness *s) {
   }
 }
 
-static void leave_out(Sureness *s, int i, int n) {
+static void leave_out(pbSureness *s, int i, int n) {
   for (int k = 0; k < n; k++) s->A[i * n + k] = s->A[k * n + i] = 0;
 }
 
 // Of all samples by a move of unknown i by its own size.
-static double influence(const Sureness *s, const double *z, int i, int n) {
+static double influence(const pbSureness *s, const double *z, int i, int n) {
   return sqrt(fmax(s->A[i * n + i], 0)) * (1 + fabs(z[i]));
 }
 
 // Unknowns at their bounds are held, and those that nothing depends on, but by rounding, are not known.
-static void sort_out(const pbTask *task, const double *z, Sureness *s) {
+static void sort_out(const pbTask *task, const double *z, pbSureness *s) {
   int n = task->n;
   double most = 0;
   for (int i = 0; i < n; i++) most = fmax(most, influence(s, z, i, n));
@@ -335,7 +106,7 @@ static void sort_out(const pbTask *task, const double *z, Sureness *s) {
 }
 
 // Eigenvectors with their roots, and which unknowns take part in directions that are rounding.
-static int decompose(Sureness *s, int n, double *most, double *least) {
+static int decompose(pbSureness *s, int n, double *most, double *least) {
   int count = 0;
   pbVec_Eigen(s->A, s->V, s->L, n);
 
@@ -364,14 +135,14 @@ static int decompose(Sureness *s, int n, double *most, double *least) {
 }
 
 // The spread of clusters tells nothing of what one of them alone sees.
-static void mark_clusters(Sureness *s, int n) {
+static void mark_clusters(pbSureness *s, int n) {
   for (int i = 0; i < n; i++) {
     if (s->told.clusters && s->determined[i] == pb_isDetermined && s->cluster[i] >= 0) s->determined[i] = pb_isOfOneCluster;
   }
 }
 
 // C = P B P with P the inverse of A where it has one, all of columns of length one.
-static void invert(Sureness *s, int n) {
+static void invert(pbSureness *s, int n) {
   // P from the eigenvectors; B to the lengths that A has
   for (int i = 0; i < n; i++) {
     for (int k = 0; k < n; k++) {
@@ -409,7 +180,7 @@ static void invert(Sureness *s, int n) {
 static bool is_coupled(const pbVariable *v) { return v->row_count || v->kind == pb_varyInertia; }
 
 // Covariance of the values i and k.
-static double covariance(const pbTask *task, const double *z, const Sureness *s, int i, int k) {
+static double covariance(const pbTask *task, const double *z, const pbSureness *s, int i, int k) {
   const pbVariable *vi = variable_of(task, i), *vk = variable_of(task, k);
   int n = task->n;
   if (!is_coupled(vi) && !is_coupled(vk)) return pbTask_ValueSlope(task, i) * pbTask_ValueSlope(task, k) * s->C[i * n + k];
@@ -426,7 +197,7 @@ static double covariance(const pbTask *task, const double *z, const Sureness *s,
 }
 
 // The interval is that of the minimizer's coordinate: of a logarithm one by factors. Axes have no coordinate of their own.
-static void bound(const pbTask *task, const double *z, Sureness *s, int i) {
+static void bound(const pbTask *task, const double *z, pbSureness *s, int i) {
   const pbVariable *v = variable_of(task, i);
   PB_ASSERT(i >= 0 && i < task->n && s->deviation[i] >= 0);
   double wide = s->told.quantile * s->deviation[i];
@@ -446,7 +217,7 @@ static void bound(const pbTask *task, const double *z, Sureness *s, int i) {
 
 // Whether value i of an inertia stays where the unknowns move along what the samples do not see. Its ten unknowns are none of its
 // values: what is said of an unknown is said of no value.
-static bool is_value_seen(const pbTask *task, const double *z, const Sureness *s, int i) {
+static bool is_value_seen(const pbTask *task, const double *z, const pbSureness *s, int i) {
   const pbVariable *v = variable_of(task, i);
   int n = task->n, end = v->first + v->count;
   double by[PB_INERTIA], most = 0;
@@ -471,7 +242,7 @@ static bool is_value_seen(const pbTask *task, const double *z, const Sureness *s
   return true;
 }
 
-static void sort_values(const pbTask *task, const double *z, Sureness *s) {
+static void sort_values(const pbTask *task, const double *z, pbSureness *s) {
   for (const pbVariable *v = task->variables; v < task->variables + task->variable_count; v++) {
     int count = v->kind == pb_varyInertia ? v->count : 0;
     for (int i = v->first; i < v->first + count; i++)
@@ -479,7 +250,7 @@ static void sort_values(const pbTask *task, const double *z, Sureness *s) {
   }
 }
 
-static void tell_values(const pbTask *task, const double *z, Sureness *s) {
+static void tell_values(const pbTask *task, const double *z, pbSureness *s) {
   int n = task->n;
   sort_values(task, z, s);
 
@@ -503,7 +274,8 @@ static void tell_values(const pbTask *task, const double *z, Sureness *s) {
 
 // ---- in words -----------------------------------------------------------------------------------------------------------
 // The largest parts of a direction: "body_mass:arm +0.3, dof_damping:elbow -0.02".
-static void name_direction(const pbTask *task, const double *z, const Sureness *s, int e, double size, char *text, size_t room) {
+static void name_direction(const pbTask *task, const double *z, const pbSureness *s, int e, double size, char *text,
+                           size_t room) {
   int n = task->n;
   double most = 0;
   for (int i = 0; i < n; i++) most = fmax(most, fabs(s->V[i * n + e]));
@@ -533,11 +305,12 @@ static void name_direction(const pbTask *task, const double *z, const Sureness *
   }
 }
 
-// A direction, of columns of length one, becomes what moves with it by one standard deviation along it, and its variance is told: by
-// the covariance, which is more than the curvature's inverse where slopes have another variance (losses that are no squares, priors
-// beside samples of unknown sigma). By that inverse it is the direction itself.
-static double variance_along(const Sureness *s, int e, int n) {
+// A direction, of columns of length one, becomes what moves with it by one standard deviation along it, and its variance is told:
+// by the covariance, which is more than the curvature's inverse where slopes have another variance (losses that are no squares,
+// priors beside samples of unknown sigma). By that inverse it is the direction itself.
+static double variance_along(const pbSureness *s, int e, int n) {
   double sum = 0;
+  PB_ASSERT(e >= 0 && e < n && s->L[e] > 0);
   for (int i = 0; i < n; i++) {
     double moved = 0;
     for (int k = 0; k < n; k++) moved += s->C[i * n + k] * s->length[k] * s->V[k * n + e];
@@ -547,7 +320,7 @@ static double variance_along(const Sureness *s, int e, int n) {
   return fmax(sum, 0);
 }
 
-static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
+static void tell_weakest(const pbTask *task, const double *z, pbSureness *s) {
   int n = task->n, weakest = -1, unknown = -1;
   double largest = 0;
   s->weakest[0] = 0;
@@ -575,15 +348,15 @@ static void tell_weakest(const pbTask *task, const double *z, Sureness *s) {
 
   // else by how much it may be off
   if (weakest < 0) return;
-  double deviation = sqrt(variance_along(s, weakest, n));
-  for (int i = 0; i < n && deviation > 0; i++) s->V[i * n + weakest] = s->z[i] / deviation;
+  double deviation = sqrt(variance_along(s, weakest, n)), share = deviation > 0 ? 1 / deviation : 0;
+  for (int i = 0; i < n; i++) s->V[i * n + weakest] = share * s->z[i];
   snprintf(s->weakest, sizeof s->weakest, "determined least: ");
   name_direction(task, z, s, weakest, 1, s->weakest, sizeof s->weakest);
   strncat(s->weakest, " together (one standard deviation)", sizeof s->weakest - strlen(s->weakest) - 1);
 }
 
 // Chance leaves four deviations of either once in ten thousand fits.
-static void warn(Sureness *s, const Sums *sums) {
+static void warn(pbSureness *s, const pbSums *sums) {
   const pbUncertainty *u = &s->told;
   double spread = sqrt(2.0 / u->degrees), neighbors = sums->pairs > 0 ? 4 / sqrt(sums->pairs) : INFINITY;
   bool exact = u->sigma && u->chi_square < 1e-6;  // data without noise: what is left is rounding
@@ -608,7 +381,7 @@ static void warn(Sureness *s, const Sums *sums) {
 }
 
 // ---- all of it ----------------------------------------------------------------------------------------------------------
-static const char *no_fit(const pbTask *task, Sureness *s, size_t m) {
+static const char *no_fit(const pbTask *task, pbSureness *s, size_t m) {
   int n = task->n;
   for (int t = 0; t < task->trajectory_count; t++) {
     const pbTermSet *set = &task->trajectories[t].terms;
@@ -621,7 +394,7 @@ static const char *no_fit(const pbTask *task, Sureness *s, size_t m) {
   }
 
   // what takes no share in one sum of deviations, or too much memory
-  if (task->clustered && count_clusters(task) < 2)
+  if (task->clustered && pbSureness_Clusters(task) < 2)
     snprintf(s->why, sizeof s->why, "a single cluster has no spread that tells how sure it is");
   else if (pbTask_Sampled(task)) snprintf(s->why, sizeof s->why, "the loss is a mean over drawn worlds");
   else if (pbTask_IsTruncated(task)) snprintf(s->why, sizeof s->why, "gradients are truncated");
@@ -632,7 +405,7 @@ static const char *no_fit(const pbTask *task, Sureness *s, size_t m) {
   return s->why;
 }
 
-static pbStatus allocate(pbTask *task, Sureness *s, size_t m) {
+static pbStatus allocate(pbTask *task, pbSureness *s, size_t m) {
   size_t n = (size_t)task->n, squares = n * n;
   size_t sums = task->clustered ? n * (size_t)task->trajectory_count : 0;
   double **pieces[] = {&s->J,           &s->d, &s->A,      &s->B,         &s->V,     &s->P,     &s->C, &s->sum,
@@ -648,7 +421,7 @@ static pbStatus allocate(pbTask *task, Sureness *s, size_t m) {
   if (!s->numbers || !s->determined || !s->cluster)
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the uncertainty", task->name);
 
-  for (size_t i = 0; i < n; i++) s->cluster[i] = OF_NONE;
+  for (size_t i = 0; i < n; i++) s->cluster[i] = pb_seenByNone;
   // one block, in the pieces' order
   double *next = s->numbers;
   for (int i = 0; i < PIECES; i++) {
@@ -660,13 +433,13 @@ static pbStatus allocate(pbTask *task, Sureness *s, size_t m) {
 }
 
 // From the deviations and their Jacobian at z.
-static void tell(pbTask *task, const double *z, Sureness *s) {
+static void tell(pbTask *task, const double *z, pbSureness *s) {
   pbUncertainty *u = &s->told;
   int n = task->n;
   double most, least;
-  Sums sums = {0};
-  u->clusters = count_clusters(task);
-  add_all(task, s, &sums);
+  pbSums sums = {0};
+  u->clusters = pbSureness_Clusters(task);
+  pbSureness_Add(task, s, &sums);
   sums.squares += pbTask_Prior(task, z, NULL);
 
   // Curvature of terms whose slopes are to be estimated is in P: times the variance it joins the others.
@@ -687,11 +460,15 @@ static void tell(pbTask *task, const double *z, Sureness *s) {
 
   u->chi_square = (sums.squares + sums.estimated) / u->degrees;
   u->residual = sqrt(sums.bare / (double)sums.m);
-  u->quantile = u->clusters ? student(u->clusters - 1) : u->sigma ? 1.959963984540054 : student(u->degrees);
+  u->quantile = u->sigma ? 1.959963984540054 : student(u->degrees);
+  if (u->clusters) u->quantile = student(u->clusters - 1);
   u->autocorrelation = sums.pairs >= 8 && sums.own > 0 ? sums.products / sums.own : NAN;
   double share = (double)u->degrees / (double)sums.m, unknown = (double)(sums.m - sums.known) * share;
   double variance = unknown > 0 ? sums.estimated / unknown : 0;
-  for (int i = 0; i < n * n && !u->clusters; i++) s->B[i] += variance * s->P[i];
+
+  // slopes of clusters are as large as they are
+  if (u->clusters) variance = 0;
+  for (int i = 0; i < n * n; i++) s->B[i] += variance * s->P[i];
 
   invert(s, n);
   tell_values(task, z, s);
@@ -706,7 +483,7 @@ pbStatus pbTask_Uncertainty(pbTask *task, const double *z, const pbUncertainty *
   pbSureness_Free(ctx, task->sureness);
 
   // of the answer before nothing stays
-  Sureness *s = task->sureness = pbContext_Alloc(ctx, sizeof *s);
+  pbSureness *s = task->sureness = pbContext_Alloc(ctx, sizeof *s);
   if (!s) return pbContext_Fail(ctx, pb_no_memory, "%s: no memory for the uncertainty", task->name);
 
   for (int t = 0; t < task->trajectory_count; t++)

@@ -123,7 +123,8 @@ def test_a_body_that_turns_by_windows():
     rows = np.arange(0, n + 1, 8)
     columns = {"time": np.asarray(r.time)[rows]}
     for k, c in enumerate(("x", "y", "z", "qw", "qx", "qy", "qz")):
-        columns[f"stone.{c}"] = np.asarray(r.qpos)[rows, k] * (1 if k < 3 else np.where(np.arange(len(rows)) % 2, -1, 1)) + (1e-3 if k < 3 else 5e-4) * rng.standard_normal(len(rows))
+        sign, sigma = (1, 1e-3) if k < 3 else (np.where(np.arange(len(rows)) % 2, -1, 1), 5e-4)
+        columns[f"stone.{c}"] = np.asarray(r.qpos)[rows, k] * sign + sigma * rng.standard_normal(len(rows))
     fit = pb.identify(text, columns, {"gravity:2": {"start": -7.}}, sigma={"stone": 1e-3}, window=.25, optimizer={"iterations": 8})
     assert sum(v["name"].startswith("qvel@") for v in fit["variables"]) == 4
     assert abs(fit.values["gravity:2"] + 9.81) < 4 * fit.deviations["gravity:2"] < .4, fit
@@ -223,7 +224,8 @@ def test_delay_gain_and_inertia():
     (dict(delay={"gyr": .1}), pb.ArgumentError, "delay: nothing measured is called gyr"),
     (dict(controls=[1]), pb.ArgumentError, "controls: the logs have columns"),
     (dict(starts=0), pb.ArgumentError, "starts: expected at least one"),
-    (dict(log={"time": .002 * np.arange(1200), "elbow": np.zeros(1200)}, sigma=1, window=1e-9), pb.InputError, "more than 1000 trajectories, with their windows"),
+    (dict(log={"time": .002 * np.arange(1200), "elbow": np.zeros(1200)}, sigma=1, window=1e-9), pb.InputError,
+     "more than 1000 trajectories, with their windows"),
     (dict(start="here"), pb.ArgumentError, "start: expected"),
     (dict(loss="huber", sigma={"qpos": SIGMA}), pb.ArgumentError, "squares up to one sigma, and sensor:gyro has none"),
     (dict(window=-1), pb.ArgumentError, "window: expected"),

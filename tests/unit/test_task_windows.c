@@ -1,5 +1,5 @@
-// Trajectories that are cut into windows: each begins, is driven and is compared as the whole is at its time; what cannot be cut is
-// refused with its place. States between the rows of a recording.
+// Trajectories that are cut into windows: each begins, is driven and is compared as the whole is at its time; what cannot be cut
+// is refused with its place. States between the rows of a recording.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,8 @@ static void write_log(const Fixture *f, double clock, bool velocities) {
     fprintf(stream, "\n%.17g", clock + 0.01 * k);
     for (int i = 0; i < 12; i++) fprintf(stream, ",%.17g", i >= 3 && i < 11 && k % 2 ? -q[i] : q[i]);
     fprintf(stream, ",%.17g", f->ctrl[k < STEPS ? k : STEPS - 1]);
-    for (int i = 0; i < 10 && velocities; i++) fprintf(stream, ",%.17g", v[i]);
+    int count = velocities ? 10 : 0;
+    for (int i = 0; i < count; i++) fprintf(stream, ",%.17g", v[i]);
   }
   assert_int_equal(fclose(stream), 0);
 }
@@ -116,8 +117,8 @@ static void refused(const Fixture *f, const char *rest, const char *message) {
   "{\"qvel\": true, \"target\": {\"file\": \"log.csv\"" start "}}]"
 
 // ---- windows ----------------------------------------------------------------------------------------------------------
-// Of a log that the model made itself each window goes through the states of the whole: with controls and starts by the file, by rows
-// of the task, and by a clock that does not begin at zero.
+// Of a log that the model made itself each window goes through the states of the whole: with controls and starts by the file, by
+// rows of the task, and by a clock that does not begin at zero.
 static void test_each_window_is_that_part_of_the_whole(void **state) {
   const Fixture *f = *state;
   char rows[2000] = "", rest[4000];

@@ -131,8 +131,8 @@ static void test_huber_within_delta_is_squares(void **state) {
   for (int i = 0; i < 2; i++) near(deviation[1][i], deviation[0][i], 0.2, "huber");
 }
 
-// The median of m normal samples has the deviation sqrt(pi / 2 / m) sigma: with the quantiles of a normal distribution as samples,
-// however small epsilon is.
+// The median of m normal samples has the deviation sqrt(pi / 2 / m) sigma: with the quantiles of a normal distribution as
+// samples, however small epsilon is.
 static void test_a_norm_of_one_number(void **state) {
   enum { COUNT = 100 };
   char at[4000] = "", target[6000] = "", loss[12000];
@@ -504,8 +504,8 @@ static void test_an_axis_has_the_uncertainty_of_its_direction(void **state) {
                 (isnan(deviation[0][k]) && isnan(deviation[1][k])));
 }
 
-// Of a body that slides along x without gravity a spring sees the mass alone: it has the deviation that it has by itself, and of no
-// other number of the body's inertia anything is said.
+// Of a body that slides along x without gravity a spring sees the mass alone: it has the deviation that it has by itself, and of
+// no other number of the body's inertia anything is said.
 static void test_values_of_an_inertia_that_are_not_seen(void **state) {
   static const char *const world =
       "\"model\": \"<mujoco><option timestep='0.01' gravity='0 0 0'/><worldbody><body name='p'><joint name='x' type='slide' "
