@@ -174,6 +174,24 @@ pbStatus pbTask_ReadControls(pbTaskReader *r, const json_t *value, pbTaskControl
   return check_width(r, c);
 }
 
+pbStatus pbTask_CheckControlDelay(pbTaskReader *r, const pbTrajectory *tr, double delay) {
+  double end = tr->steps * pbTaskReader_Timestep(r);
+  bool any = false, seen = false;
+
+  // what comes behind the first sample, at once and so late
+  for (int i = 0; i < tr->recorded->width; i++) {
+    const pbSeries *s = &tr->recorded->series[i];
+    if (s->count < 2 || s->time[1] >= end) continue;
+    any = true;
+    seen = seen || s->time[1] + delay < end;
+  }
+  if (!any || seen) return pb_ok;
+
+  return pbTaskReader_Fail(r, pb_bad_input,
+                           "%.9g s: the trajectory ends at %.9g s: of what is recorded so late it has the first sample alone",
+                           delay, end);
+}
+
 static pbStatus spread_recording(pbTaskReader *r, pbTaskControls *c, pbTrajectory *tr) {
   pbControlTiming timing = {.timestep = pbTaskReader_Timestep(r), .delay = c->delay};
   pbStatus status = c->recorded->timed ? pbRecording_CheckCover(r->ctx, c->file, c->recorded, &timing, tr->steps) : pb_ok;
@@ -182,6 +200,9 @@ static pbStatus spread_recording(pbTaskReader *r, pbTaskControls *c, pbTrajector
   tr->recorded = c->recorded;
   tr->delay = c->delay;
   c->recorded = NULL;
+  pbTaskReader_Enter(r, "delay");
+  PB_TRY(pbTask_CheckControlDelay(r, tr, tr->delay));
+  pbTaskReader_Leave(r);
   pbRecorded_Controls(tr->recorded, tr->delay, tr->steps, tr->ctrl);
   return pb_ok;
 }

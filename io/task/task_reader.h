@@ -155,6 +155,8 @@ PB_NODISCARD pbStatus pbTask_SpreadControls(pbTaskReader *r, pbTaskControls *c, 
 void pbTaskControls_Free(pbContext *ctx, pbTaskControls *c);
 // They are a recording from here on, whose delay varies.
 PB_NODISCARD pbStatus pbTask_RecordControls(pbTaskReader *r, pbTrajectory *tr);
+// Of a trajectory with recorded controls: pb_bad_input for a delay with which no step sees more than their first sample.
+PB_NODISCARD pbStatus pbTask_CheckControlDelay(pbTaskReader *r, const pbTrajectory *tr, double delay);
 // Inputs of every so many steps are none of a run's.
 PB_NODISCARD pbStatus pbTask_CheckThinned(pbTaskReader *r, const json_t *value, const pbArrays *set);
 // The terms of a "loss" on a trajectory whose set was begun.

@@ -509,6 +509,23 @@ static pbStatus pass_reading(pbTaskReader *r, const json_t *object, const pbTask
   return name_variable(r, object, v);
 }
 
+// Some trajectory sees more than the first sample, or no derivative would ever move the delay.
+static pbStatus start_within(pbTaskReader *r, const pbTask *task, const pbVariable *v) {
+  double z = v->scale * task->start[v->first];
+  int seen = 0;
+  pbTaskReader_Enter(r, "start");
+
+  for (int t = 0; t < task->trajectory_count; t++) {
+    const pbTrajectory *tr = &task->trajectories[t];
+    if (v->trajectory >= 0 && v->trajectory != t) continue;
+    seen += !tr->recorded || pbTask_CheckControlDelay(r, tr, v->logarithm ? pbExp(z) : z) == pb_ok;
+  }
+  if (!seen) return pb_bad_input;  // told of the last one
+
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
 // {"delay": "controls"}: seconds by which all recorded controls come later.
 static pbStatus read_delay(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, pbTaskEntries *e) {
   static const char *const keys[] = {"delay", "trajectory", "name", "start", "lower", "upper", "transform", "scale", NULL};
@@ -529,7 +546,9 @@ static pbStatus read_delay(pbTaskReader *r, const json_t *object, pbTask *task, 
   // from what the task says on, and never an advance unless that is meant
   PB_TRY(pbTaskEntries_Room(r, 1, e));
   pbTaskEntries_Add(e, 0, task->trajectories[v->trajectory < 0 ? 0 : v->trajectory].delay, 0, INFINITY);
-  return read_ranges(r, object, task, v, e);
+  PB_TRY(read_ranges(r, object, task, v, e));
+
+  return start_within(r, task, v);
 }
 
 static pbStatus read_variable(pbTaskReader *r, const json_t *object, pbTask *task, pbVariable *v, pbTaskEntries *e) {

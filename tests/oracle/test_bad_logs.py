@@ -52,6 +52,9 @@ CASES = {
     "a clock that shows other times": (LOG, term(target={"file": "log.csv", "start": 9}), "loss[0].target: ", "of times 0 to 0.1, has none from 9 to 9.1"),
     "a sample after the end": (row("0.10,", "5,"), {}, "loss[0].target: ", "time 5 is outside of the trajectory (0 to 0.1)"),
     "a negative spread of starts": (LOG, {"optimizer": {"starts": 3, "start_spread": -1}}, "optimizer.start_spread: ", "expected a number from 0"),
+    "controls that come after the end": (LOG, {"controls": {"file": "acts.csv", "delay": 5}}, "controls.delay: ", "5 s: the trajectory ends at 0.1 s"),
+    "an unknown delay of them": (LOG, {"controls": {"file": "acts.csv"}, "variables": [{"delay": "controls", "start": 5}]}, "variables[0].start: ",
+                                 "the trajectory ends at 0.1 s"),
     "controls of another robot": (LOG, {"controls": {"file": "wheel.csv", "time": "time"}}, "controls: ", "no column is the control of actuator 'drive'"),
     "controls whose times go backwards": (LOG, {"controls": {"file": "back.csv"}}, "controls: ", "back.csv:3: column 1 'time': "),
 }
@@ -60,7 +63,7 @@ CASES = {
 @pytest.fixture
 def place(tmp_path):
     files = {"arm.xml": ARM, "leg.xml": ARM.replace("elbow", "knee"), "log.csv": LOG, "fit.json": json.dumps(FIT),
-             "wheel.csv": "time,wheel\n0,1\n1,2\n", "back.csv": "time,drive\n.1,1\n0,1\n",
+             "wheel.csv": "time,wheel\n0,1\n1,2\n", "acts.csv": "time,drive\n0,1\n.05,2\n.2,1\n", "back.csv": "time,drive\n.1,1\n0,1\n",
              "leg.json": json.dumps(FIT).replace("arm", "leg").replace("elbow", "knee").replace("log.csv", "leg.csv"), "leg.csv": LOG.replace("elbow", "knee"),
              "other.json": json.dumps({**FIT, "variables": [{"parameter": "dof_damping:shoulder"}]})}
     for name, text in files.items():
