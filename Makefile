@@ -7,7 +7,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-sweep bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room draw
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-sweep bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx bench-sysid fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room draw
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -34,6 +34,7 @@ help:
 	@echo 'make bench-python   what calls from Python, PyTorch and JAX cost, beside NumPy, MuJoCo and the C library'
 	@echo 'make bench-room     memory and time by bodies, contacts and calls, beside MuJoCo; each promise of docs/limits.md'
 	@echo 'make bench-mjx      the gradient of a humanoid beside MJX, which has an environment of its own (minutes to compile)'
+	@echo 'make bench-sysid    parameters of a real acrobot found here and by mujoco.sysid, which has an environment of its own'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
 	@echo 'make failing-world  every call for memory, files and threads fails, one at a time: statuses, texts, what is left [SHARE=200 SEED=x ONLY=view]'
@@ -201,6 +202,13 @@ bench-mjx: build
 	@tools/setup mjx
 	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
 	@build/mjx/bin/python bench/mjx.py --build $(BUILD)
+
+# Pullback's own part by the tests' Python, which has scipy, the other by its environment's.
+bench-sysid: build
+	@tools/setup test
+	@tools/setup sysid
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
+	@$(PYTHON) bench/sysid.py --build $(BUILD)
 
 SECONDS ?= 60
 fuzz:

@@ -1,4 +1,4 @@
-"""Overfitting to a simulator: identified on springs, tested on hard contact
+"""Overfitting to a simulator: found on springs, tested on hard contact
 
 Edge and friction of a tossed cube are found in a simulator whose contacts are springs and dampers, and are then used in one
 with hard contact, on tosses that were held out: of that hard contact itself (synthetic), and of the cube that ContactNets

@@ -1,4 +1,4 @@
-"""A real acrobot on two days: what pb.identify finds, and how sure it may be
+"""A real acrobot on two days: what is found, and how sure it may be
 
 The recordings of REC1's acrobot go in as they are: pb.identify cuts them into windows of a second, whose beginnings are unknown, too, and finds centers of
 mass, moments of inertia, rotors, damping and dry friction of each joint and the delay of the torque, from the published parameters on. Runs that are held out
