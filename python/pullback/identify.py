@@ -99,6 +99,11 @@ class _Log:
         good = ~np.isnan(self.columns[name])
         return float(np.interp(time, self.time[good], self.columns[name][good])) if good.any() else math.nan
 
+    def held(self, name, times):
+        """A column at some times, each sample kept until the next, the first before it, too."""
+        good = np.flatnonzero(~np.isnan(self.columns[name]))
+        return self.columns[name][good[np.maximum(np.searchsorted(self.time[good], times, side="right") - 1, 0)]] if len(good) else np.zeros(len(times))
+
     def rate(self, name, time):
         """Its slope there, by the line through the samples nearest to it."""
         good = np.flatnonzero(~np.isnan(self.columns[name]))
@@ -312,7 +317,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
             raise ArgumentError("log: expected at least one")
         acts = _Log(controls, folder, 2000) if isinstance(controls, (str, os.PathLike, Mapping)) else None
         made = _Task(compiled, about, {"sigma": sigma, "start": start, "window": window, "controls": controls, "delay": delay or {}, "loss": loss,
-                                       "init": init, "acts": acts})
+                                       "init": init, "acts": acts, "folder": folder})
         for one in fit:
             made.add(one, "fit")
         for one in held_out:
@@ -321,7 +326,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
                        "optimizer": {"method": "gauss-newton" if loss == "squared" else "lbfgs", **({"starts": starts} if starts > 1 else {}),
                                      **(optimizer or {})}}
         files = [one.path for one in fit + held_out + ([acts] if acts else [])] + ([source] if os.path.exists(source) else [])
-        roots = sorted({os.path.dirname(os.path.abspath(path)) for path in files})
+        roots = sorted({folder, *(os.path.dirname(os.path.abspath(path)) for path in files)})
         found = optimize(description, output=output, seed=seed, threads=threads, fresh=fresh, page=page, progress=progress, allow_root=roots)
     return Fit(found, found.ok, found.trajectories)
 
@@ -355,6 +360,23 @@ class _Task:
         if how["window"] is not None and not how["window"] > 0:
             raise ArgumentError(f"window: expected seconds, found {how['window']!r}")
 
+    def _history(self, acts, columns, begin, number):
+        """A file of the samples at which delays of actuators look back: the controls before a trajectory begins."""
+        history, given = np.array(self.state.history), self.how["controls"]
+        starts = [one.get("historyadr", -1) for one in (*self.about["actuators"], *self.about["sensors"])]
+        for k, at in enumerate(starts[:len(self.about["actuators"])]):
+            if at < 0:
+                continue
+            # a number of its own, the place of the newest sample, times, samples
+            times, values = np.split(history[at + 2:min([s for s in starts if s > at] + [len(history)])], 2)
+            if columns:
+                values[:] = acts.held(columns[k], begin + times + self.model.timestep / 2)
+            elif given is not None:
+                values[:] = np.asarray(given, dtype=float).ravel()[k]
+        path = os.path.join(self.how["folder"], f"start{number}.npz")
+        np.savez(path, history=history)
+        return path
+
     def add(self, log, role):
         h, measured = self.model.timestep, _Measured(self.about, log)
         begin, end = log.time[0], log.time[-1]
@@ -381,6 +403,8 @@ class _Task:
             raise ArgumentError(f"controls: no column is of an actuator: {', '.join(acts.columns)}")
         elif how["controls"] is not None:
             one["controls"] = np.asarray(how["controls"], dtype=float).tolist()
+        if self.model.nhistory:
+            one["init"]["file"] = self._history(acts, columns, begin, number)
         self.trajectories.append(one)
         if how["start"] == "free" and (role == "fit"):
             self.variables += [{"name": f"{w}@{number}", "state": w, "trajectory": number} for w in ("qpos", "qvel")]
