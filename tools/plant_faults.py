@@ -60,6 +60,8 @@ FAULTS = [
      "uncertainty: clusters spread about the mean that is theirs as about a known one"),
     ("io/task/task_windows.c", "json_real(from + later)", "json_real(from)", "unit/test_task_windows",
      "windows: all of them begin where the first one does"),
+    ("io/task/task_controls.c", "times[k] - tr->delay", "-tr->delay", "pytest:tests/python/test_identify.py::test_a_delay_of_an_actuator_looks_back_at_the_log",
+     "windows: delays look back at what acts at their beginning"),
     ("io/trajectory/recording.c", "count > 1 && product < 0 ? -share : share", "share", "unit/test_task_windows",
      "recordings: a quaternion and its negative are two rotations"),
     ("src/optimize/uncertainty.c", "  sort_values(task, z, s);\n", "",

@@ -9,6 +9,7 @@
 #include "io/arrays/csv.h"
 #include "io/task/task_reader.h"
 #include "io/trajectory/recording.h"
+#include "model/history.h"
 #include "model/model.h"
 
 static const char *const keys[] = {"file", "array", "time", "columns", "interpolation", "delay", "start", "comment", NULL};
@@ -220,6 +221,30 @@ pbStatus pbTask_SpreadControls(pbTaskReader *r, pbTaskControls *c, int key, pbTr
     else pbModel_StartControls(r->model, key, tr->ctrl + k * nu);
   }
   return pb_ok;
+}
+
+void pbTask_LookBack(const pbTaskReader *r, pbTrajectory *tr) {
+  const pbModel *m = r->model;
+  int nu = pb_controls(m);
+  double h = pbTaskReader_Timestep(r), *history = NULL;
+  if (!m->nhistory) return;
+
+  for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
+    pbStateField f = pbModel_StateFieldAt(m, i);
+    if (strcmp(f.name, "history") == 0) history = tr->x0 + f.offset;
+  }
+
+  // a sample is what acts in the step that begins with it
+  for (pbBuffer b = {.object = -1}; pbBuffer_Next(m, &b);) {
+    if (b.sensor) continue;
+    const double *times = pbBuffer_Times(&b, history);
+    double *samples = history + pbBuffer_Samples(&b), first = tr->steps > 0 && b.object < nu ? tr->ctrl[b.object] : 0;
+
+    for (int k = 0; k < b.n; k++) {
+      double from = times[k] - tr->delay;
+      samples[k] = tr->recorded ? pbSeries_Mean(&tr->recorded->series[b.object], tr->recorded->linear, from, from + h) : first;
+    }
+  }
 }
 
 pbStatus pbTask_RecordControls(pbTaskReader *r, pbTrajectory *tr) {

@@ -152,6 +152,8 @@ typedef struct pbTaskControls {
 PB_NODISCARD pbStatus pbTask_ReadControls(pbTaskReader *r, const json_t *value, pbTaskControls *c);
 // To each step, where nothing is given what the keyframe has; the trajectory takes over the recording.
 PB_NODISCARD pbStatus pbTask_SpreadControls(pbTaskReader *r, pbTaskControls *c, int key, pbTrajectory *tr);
+// Samples that delays of actuators look back at become what acted before the trajectory begins, by the same recording or row.
+void pbTask_LookBack(const pbTaskReader *r, pbTrajectory *tr);
 void pbTaskControls_Free(pbContext *ctx, pbTaskControls *c);
 // They are a recording from here on, whose delay varies.
 PB_NODISCARD pbStatus pbTask_RecordControls(pbTaskReader *r, pbTrajectory *tr);

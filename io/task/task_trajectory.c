@@ -466,6 +466,7 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
   if (!tr->ctrl) return pbTaskReader_Fail(r, pb_no_memory, "no memory for controls");
   pbTaskReader_Enter(r, "controls");
   PB_TRY(pbTask_SpreadControls(r, &given->controls, start.key, tr));
+  if (json_object_get(member(own, root, "init"), "recording")) pbTask_LookBack(r, tr);
   pbTaskReader_Leave(r);
   pbTaskReader_Enter(r, "mocap");
   PB_TRY(fill_poses(r, given->poses, task, start.key, tr));

@@ -428,7 +428,6 @@ pbStatus pbRecording_StateAt(pbContext *ctx, const pbModel *model, const pbArray
 
   pbStatus status = take_fields(&t);
   if (status == pb_ok) status = take_slopes(&t, x);
-  if (status == pb_ok) t.x[field_of(model, "time").offset] = at;
   if (status == pb_ok) memcpy(x, t.x, bytes);
   pbContext_Free(ctx, t.x);
   return status;

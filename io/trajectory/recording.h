@@ -24,7 +24,7 @@ PB_NODISCARD pbStatus pbRecording_Read(pbContext *ctx, const pbModel *model, con
 PB_NODISCARD pbStatus pbRecording_CheckCover(pbContext *ctx, const char *file, const pbRecorded *recorded,
                                              const pbControlTiming *timing, int steps);
 // The state (pbRecording_State) at any time by the file's clock: on the lines between the samples around it, beyond the first and
-// the last as these are; velocities without columns by the slope of the positions there. time_name: as above.
+// the last as these are; velocities without columns by the slope of the positions there. Its time stays. time_name: as above.
 PB_NODISCARD pbStatus pbRecording_StateAt(pbContext *ctx, const pbModel *model, const pbArrays *set, const char *time_name,
                                           double at, double *x);
 

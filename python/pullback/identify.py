@@ -300,7 +300,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
                        "optimizer": {"method": "gauss-newton" if loss == "squared" else "lbfgs", **({"starts": starts} if starts > 1 else {}),
                                      **(optimizer or {})}}
         files = [one.path for one in fit + held_out + ([acts] if acts else [])] + ([source] if os.path.exists(source) else [])
-        roots = sorted({os.path.dirname(os.path.abspath(path)) for path in files})
+        roots = sorted({folder, *(os.path.dirname(os.path.abspath(path)) for path in files)})
         found = optimize(description, output=output, seed=seed, threads=threads, fresh=fresh, page=page, progress=progress, allow_root=roots)
         if held_out and start == "free" and (later := _held_out(description, found)):
             found["test_loss"] = optimize(later, threads=threads, allow_root=roots)["loss"]
@@ -408,6 +408,8 @@ class _Task:
             begin, end = math.floor(log.time[0] / h + 1e-6) * h, log.time[-1]  # as steps of a simulated log are
         steps = max(1, math.ceil((end - begin) / h - 1e-9))
         init: dict[str, Any] = {"qpos": np.asarray(self.state.qpos).tolist(), "qvel": np.asarray(self.state.qvel).tolist()}
+        if len(self.state.act):
+            init["act"] = np.asarray(self.state.act).tolist()
         if log.ordered and any(word in ("qpos", "qvel") for word, *_ in measured.terms):
             init["recording"] = {"file": log.path, "at": begin, "time": log.time_name}
         self.named.update(measured.name(term) for term in measured.terms)

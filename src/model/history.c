@@ -247,12 +247,12 @@ typedef struct Look {
   const pbHistoryClock *clock;
   double t;    // read at
   double now;  // how t moves with h
-  pbReading *to;
+  pbLateReading *to;
 } Look;
 
 // The place of a sample among those that are read.
 static int place(const Look *l, int logical) {
-  pbReading *r = l->to;
+  pbLateReading *r = l->to;
   int slot = slot_of(l->b->n, (int)l->history[l->b->at + 1], logical);
 
   // Some are met twice.
@@ -268,7 +268,7 @@ static double tick_at(const Look *l, int logical) { return pbHistory_Tick(l->clo
 
 // value = (1 - a) v1 + a v2, a = (t - t1) / (t2 - t1), of the samples lo and lo + 1. Rate and by_step.
 static void slope_on_line(const Look *l, int lo) {
-  pbReading *r = l->to;
+  pbLateReading *r = l->to;
   double t1 = time_at(l->b, l->history, lo), t2 = time_at(l->b, l->history, lo + 1), a = (l->t - t1) / (t2 - t1);
   int v1 = place(l, lo), v2 = place(l, lo + 1);
 
@@ -284,7 +284,7 @@ static void slope_on_line(const Look *l, int lo) {
 //   value = h00 v1 + h01 v2 + d (h10 m1 + h11 m2),  d = t2 - t1,  m1 = (v2 - v0) k1,  m2 = (v3 - v1) k2
 static void read_spline(const Look *l, int lo, bool value) {
   const pbBuffer *b = l->b;
-  pbReading *r = l->to;
+  pbLateReading *r = l->to;
   bool before = lo > 0, after = lo + 2 < b->n;
   double t1 = time_at(b, l->history, lo), t2 = time_at(b, l->history, lo + 1), d = t2 - t1, a = (l->t - t1) / d;
   double k1 = before ? 1 / (t2 - time_at(b, l->history, lo - 1)) : 0, k2 = after ? 1 / (time_at(b, l->history, lo + 2) - t1) : 0;
@@ -336,7 +336,7 @@ static void read_sample(const Look *l, int logical, bool slope) {
 
 // Between lo and lo + 1.
 static void read_between(const Look *l, int lo) {
-  pbReading *r = l->to;
+  pbLateReading *r = l->to;
   double t1 = time_at(l->b, l->history, lo), d = time_at(l->b, l->history, lo + 1) - t1, a = (l->t - t1) / d;
   PB_ASSERT(a >= 0 && a <= 1);
 
@@ -353,8 +353,8 @@ static void read_between(const Look *l, int lo) {
   }
 }
 
-pbReading pbHistory_Read(const pbBuffer *b, const double *history, const pbHistoryClock *c, double delay) {
-  pbReading reading = {0};
+pbLateReading pbHistory_Read(const pbBuffer *b, const double *history, const pbHistoryClock *c, double delay) {
+  pbLateReading reading = {0};
   double moment = c->later == 0 ? c->now : c->now + c->later * c->h;
   const Look l = {.b = b, .history = history, .clock = c, .t = moment - delay, .now = c->ticks + c->later, .to = &reading};
   double oldest = time_at(b, history, 0), newest = time_at(b, history, b->n - 1);

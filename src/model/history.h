@@ -62,13 +62,13 @@ typedef struct pbHistoryClock {
 
 // Value = sum of weight times sample; rate: derivative of the value by the time it is read at, by_step: by h, likewise.
 enum { pb_readMost = 4 };
-typedef struct pbReading {
+typedef struct pbLateReading {
   int count, slot[pb_readMost];
   double weight[pb_readMost], rate[pb_readMost], by_step[pb_readMost];
-} pbReading;
+} pbLateReading;
 // Before the oldest and after the newest sample their values hold. At a sample, and within 1e-10 of the way to its neighbor, the
 // rate is that towards later times, hence shorter delays.
-pbReading pbHistory_Read(const pbBuffer *buffer, const double *history, const pbHistoryClock *clock, double delay);
+pbLateReading pbHistory_Read(const pbBuffer *buffer, const double *history, const pbHistoryClock *clock, double delay);
 // Time steps by which the time of a sample moves with h, as above.
 double pbHistory_Tick(const pbHistoryClock *clock, double time);
 

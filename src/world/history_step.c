@@ -93,7 +93,7 @@ static bool writes(const Now *n, const pbBuffer *b) {
   return !b->sensor || pbHistory_Measures(n->m, b, n->history, n->clock.now);
 }
 
-static pbReading reading_at(const Now *n, const pbBuffer *b, int row) {
+static pbLateReading reading_at(const Now *n, const pbBuffer *b, int row) {
   pbHistoryClock clock = n->clock;
   clock.later = later[row];
   PB_ASSERT(row < rows_of(n->m));
@@ -102,7 +102,7 @@ static pbReading reading_at(const Now *n, const pbBuffer *b, int row) {
 }
 
 // sum of w times sample, of one of the buffer's numbers; samples: of the buffer, or their tangents.
-static double combine(const pbReading *r, const double *w, const pbBuffer *b, const double *samples, int number) {
+static double combine(const pbLateReading *r, const double *w, const pbBuffer *b, const double *samples, int number) {
   double sum = 0;
   PB_ASSERT(number >= 0 && number < b->dim);
 
@@ -128,7 +128,7 @@ static void read_controls(pbScratch *s, const Now *n, const double *given) {
   for (pbBuffer b = {.object = -1}; pbBuffer_Next(m, &b);) {
     if (!delays(n, &b)) continue;
     for (int row = 0; row < rows_of(m); row++) {
-      pbReading r = reading_at(n, &b, row);
+      pbLateReading r = reading_at(n, &b, row);
       *row_at(k->ctrl, k->ctrl_later, m, row, b.object) = combine(&r, r.weight, &b, n->history + pbBuffer_Samples(&b), 0);
     }
   }
@@ -154,7 +154,7 @@ void pbHistory_Tell(pbScratch *s, const double *theta, const double *x) {
     if (!tells_late(&n, &b)) continue;
 
     // Over what it measures now
-    pbReading r = reading_at(&n, &b, 0);
+    pbLateReading r = reading_at(&n, &b, 0);
     double *told = s->told + numbers_at(n.m, &b);
     for (int i = 0; i < b.dim; i++) told[i] = combine(&r, r.weight, &b, n.history + pbBuffer_Samples(&b), i);
   }
@@ -222,7 +222,7 @@ typedef struct Pull {
 // Of a number that is read to samples, the delay and the time step.
 static void pull_number(const Pull *p, const pbBuffer *b, int row, int number, double bar) {
   const pbModel *m = p->now.m;
-  pbReading r = reading_at(&p->now, b, row);
+  pbLateReading r = reading_at(&p->now, b, row);
   const double *samples = p->now.history + pbBuffer_Samples(b);
 
   // value = sum of weight times sample, at now - delay
@@ -353,7 +353,7 @@ typedef struct Push {
 
 static double push_number(const Push *p, const pbBuffer *b, int row, int number) {
   const pbModel *m = p->now.m;
-  pbReading r = reading_at(&p->now, b, row);
+  pbLateReading r = reading_at(&p->now, b, row);
   const double *samples = p->now.history + pbBuffer_Samples(b);
   double tangent = p->samples ? combine(&r, r.weight, b, p->samples + b->tangent, number) : 0;
   if (!p->theta) return tangent;
@@ -474,7 +474,7 @@ void pbHistory_Observe(const pbScratch *s, const double *theta, const double *x,
   if (!s->history->measures) return;
 
   for (Late l = {0}; next_late(&n, &l);) {
-    pbReading r = reading_at(&n, &l.buffer, 0);
+    pbLateReading r = reading_at(&n, &l.buffer, 0);
     observation[l.at] = l.scale * combine(&r, r.weight, &l.buffer, n.history + pbBuffer_Samples(&l.buffer), l.number);
   }
 }

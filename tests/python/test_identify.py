@@ -206,6 +206,26 @@ def test_delay_gain_and_inertia():
     assert body.values["lower"].shape == (10,) and abs(body.values["lower"][0] - .4) < .4
 
 
+def test_a_delay_of_an_actuator_looks_back_at_the_log():
+    """What acts first is what was commanded before the log begins, which is its first sample; in windows, what it has before them."""
+    def late(delay):
+        return ARM.replace('gear="2"', f'gear="2" nsample="8" interp="linear" delay="{delay}"')
+    model, rng = pb.loads(late(.0093)), np.random.default_rng(3)
+    times = np.arange(500) * model.timestep
+    drive, state = 1.5 + np.sin(9 * times), model.init()
+    state.qpos[:] = .4, -.6
+    state.history[10:] = drive[0]  # behind a number, a place and 8 times
+    found = np.asarray(model.rollout(state, drive[:, None]).qpos)[:-1]
+    log = {"time": times, "control:drive": drive, "qpos:shoulder": found[:, 0], "qpos:elbow": found[:, 1]}
+    for name in ("qpos:shoulder", "qpos:elbow"):
+        log[name] = log[name] + 1e-5 * rng.standard_normal(len(times))
+    unknown = {"actuator_delay:drive": {"start": .015, "lower": 1.01 * model.timestep, "scale": .01}}
+    for window in (None, .3):
+        fit = pb.identify(late(.015), log, unknown, sigma=1e-5, window=window)
+        assert abs(fit.values["actuator_delay:drive"] - .0093) < 4 * fit.deviations["actuator_delay:drive"] < 1e-4, repr(fit)
+        assert abs(fit["uncertainty"]["chi_square"] - 1) < .3
+
+
 @pytest.mark.parametrize("change, error, message", [
     (dict(log={"time": [0, 1], "wheel": [1, 2]}), pb.ArgumentError, "no column is of this model: time, wheel"),
     (dict(log={"clock": [0, 1], "elbow": [1, 2]}), pb.ArgumentError, "expected a column 'time'"),

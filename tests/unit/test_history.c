@@ -49,7 +49,7 @@ static double complex read_at(int interp, int n, const double complex *time, con
          (3 * a * a - 2 * a * a * a) * value[i + 1] + (a * a * a - a * a) * d * m2;
 }
 
-static double sum(const pbReading *r, const double *w, const double *samples) {
+static double sum(const pbLateReading *r, const double *w, const double *samples) {
   double total = 0;
   for (int i = 0; i < r->count; i++) total += w[i] * samples[r->slot[i]];
   return total;
@@ -60,7 +60,7 @@ static void check_reading(int interp, int n, bool even, int ticks, double later,
   double history[size], moved[most];
   pbHistoryClock clock = {.now = ticks * h, .h = h, .later = later, .ticks = ticks};
   pbBuffer b = fill(n, interp, even, clock.now - h, history);
-  pbReading r = pbHistory_Read(&b, history, &clock, delay);
+  pbLateReading r = pbHistory_Read(&b, history, &clock, delay);
   const double *samples = history + 2 + n;
   double by_delay = noise64(&seed), by_step = noise64(&seed);
   fill_noise(&seed, moved, n, 1);
@@ -110,7 +110,7 @@ static void test_kinks(void **state) {
         pbBuffer b = fill(5, interp, true, -h, history);
         const double *samples = history + 2 + 5;
         int cursor = (int)history[1], slot = (cursor - age + 1 + 5) % 5, behind = (slot + 1) % 5, before = (slot + 4) % 5;
-        pbReading r = pbHistory_Read(&b, history, &clock, -history[2 + slot] + 1e-14 * beside);
+        pbLateReading r = pbHistory_Read(&b, history, &clock, -history[2 + slot] + 1e-14 * beside);
 
         double expected = 0;
         if (interp == pb_interpLinear && age > 1) expected = (samples[behind] - samples[slot]) / h;

@@ -228,7 +228,7 @@ static void test_velocities_of_a_start(void **state) {
              after = k < STEPS ? f->x[k + 1][field_of(f->model, "qvel").offset + d] : now;
       assert_near(v[d], i == 1 ? 0.7 * now + 0.3 * after : now, i == 1 ? 0.08 : 0.4);
     }
-    assert_near(x[field_of(f->model, "time").offset], at[i], 0);
+    assert_near(x[field_of(f->model, "time").offset], 0, 0);
     pbTask_Destroy(task);
   }
 }
