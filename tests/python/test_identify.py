@@ -275,6 +275,14 @@ def test_a_dead_sensor_says_nothing_and_delays_go_by_any_name():
     assert late[0] == late[1] == late[2] != late[3]
 
 
+def test_a_logarithm_needs_no_bound():
+    """A damping may be negative in a model, and its logarithm begins at zero by itself; a bound below is refused."""
+    fit = pb.identify(ARM, record(3), [{"parameter": "dof_damping:elbow", "transform": "log", "start": .2}], **HOW)
+    assert abs(fit.values["dof_damping:elbow"] - .05) < 4 * fit.deviations["dof_damping:elbow"] < .05
+    with pytest.raises(pb.InputError, match="a logarithm needs a positive start and bounds that are not negative"):
+        pb.identify(ARM, record(3), [{"parameter": "dof_damping:elbow", "transform": "log", "lower": -1}], **HOW)
+
+
 def test_a_wrong_model_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

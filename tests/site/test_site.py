@@ -83,7 +83,8 @@ def test_nothing_is_loaded_from_elsewhere(pages):
 
 
 # ---- as it is looked at -------------------------------------------------------------------------------------------------------
-LOOKED_AT = ("index", "docs/pages", *(f"docs/guide/{name}" for name in ("gallery", "install", "identify", "control", "train", "simulate")),
+LOOKED_AT = ("index", "docs/pages", "docs/identify", "docs/stuck",
+             *(f"docs/guide/{name}" for name in ("gallery", "install", "identify", "control", "train", "simulate")),
              *(f"docs/gallery/{path.stem}" for path in sorted(scenes.GALLERY.glob("*.md"))))
 SAID = ("Runtime.consoleAPICalled", "Log.entryAdded", "Runtime.exceptionThrown")
 
