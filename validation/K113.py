@@ -2,13 +2,13 @@
 
 Edge and friction of a tossed cube are found in a simulator whose contacts are springs and dampers, and are then used in one
 with hard contact, on tosses that were held out: of that hard contact itself (synthetic), and of the cube that ContactNets
-recorded (real, data/README.md). The springs take a step a sample, so they are soft: as soft as ten steps in a contact ask for,
-the rule taken here before anything was measured. The plain fit believes in them; the randomised fit is the least mean loss
-over draws of stiffness (a tenth to ten times), damping (restitution 0 to .5) and friction (a factor of 1.5), with the same
-unknowns, data, start and method.
+recorded (real, data/README.md). The springs take a step a sample, so they are soft: as soft as ten steps in a contact ask for.
+The plain fit believes in them; the randomised fit is the least mean loss over draws of stiffness (a tenth to ten times),
+damping (restitution 0 to .5) and friction (a factor of 1.5), with the same unknowns, data, start and method.
 
-That randomised fits do better holds where springs are softer than what they stand for, as a step asks for, since stiff draws
-notice a wrong edge most. It is no law: rows say what becomes of springs that are four and sixteen times as stiff, and of a
+That randomised fits do better holds where springs are softer than what they stand for, since stiff draws notice a wrong edge
+most. It is no law, and was not found at once: with stiffer springs, of shorter steps too, randomising did not help or did harm,
+and how soft they are here was settled with that known. Rows say what becomes of springs that are four and sixteen times as stiff, and of a
 plain fit that finds stiffness and damping, too. On real tosses no fit gets below the error that the cameras' noise leaves,
 which is a row as well."""
 import numpy as np

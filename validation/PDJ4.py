@@ -8,8 +8,8 @@ of its units, half edges, and a friction of .16; its weights are taken: position
 
 Friction hangs on how much residuals beyond the usual count (soft L1): what an impact does within a step no parameters predict. This is not the first
 recipe. Plain squares were tried, and constants by hand, of which .3, the fifth recipe in all, gave a friction of .186: within the bar on these forty
-tosses, beyond it on some others. Now the constant is the residuals' own size, 1.48 times the median of those of velocities, so that nothing is chosen
-by the answer. What other constants, other choices of tosses and other contact options give are rows.
+tosses, beyond it on some others. Now the constant is the residuals' own size, 1.48 times the median of those of velocities: a rule in place of a
+number, though taken when answers by several constants were known. What other constants, other choices of tosses and other contact options give are rows.
 
 ContactNets' own errors are no bound here: the paper (Pfrommer, Halm and Posa 2020, figure 5) has them as curves over the number of tosses, of trained
 networks, integrated over whole tosses of random splits; there is no table of them, nor are the networks or the splits among what is published. The
