@@ -107,18 +107,18 @@ typedef struct LANE(pbAdjoint) {
   lane *act_residual, *act_target;  // nu: of the residual of a servo's row; of the velocity that it asks for
 
   // collected by rows, forces and actuators, then pulled through tendons and transmissions
-  double *ten_lam;             // ntendon: of J lam, J the tendon's Jacobian row; that is the tension
-  lane *ten_acc;               // ntendon: of J qacc
-  lane *ten_power;             // ntendon: J lam
-  bool *ten_other;             // ntendon: whether J has cotangents besides: ten_c, by pbTendon_Other
-  lane *ten_c;                 // ntendon x nv
-  lane *c;                     // nv: of a moment
-  lane *lam_act;               // nv: lam where qfrc_actuator is not limited, else 0
-  bool act_free;               // lam_act is lam
-  lane *X, *G;                 // nbody x 6: scratch fields
-  double *F;                   // nbody x 6
-  lane *load_X;                // nbody x 6: motions by loss_load, and what their power alone collects:
-  double *load_F;  // 2 x nbody x 6
+  double *ten_lam;  // ntendon: of J lam, J the tendon's Jacobian row; that is the tension
+  lane *ten_acc;    // ntendon: of J qacc
+  lane *ten_power;  // ntendon: J lam
+  bool *ten_other;  // ntendon: whether J has cotangents besides: ten_c, by pbTendon_Other
+  lane *ten_c;      // ntendon x nv
+  lane *c;          // nv: of a moment
+  lane *lam_act;    // nv: lam where qfrc_actuator is not limited, else 0
+  bool act_free;    // lam_act is lam
+  lane *X, *G;      // nbody x 6: scratch fields
+  double *F;        // nbody x 6
+  lane *load_X;     // nbody x 6: motions by the second half of loss, and what their power alone collects:
+  double *load_F;   // 2 x nbody x 6
 
   lane *z, *u;  // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
 
