@@ -117,7 +117,7 @@ typedef struct LANE(pbAdjoint) {
   bool act_free;    // lam_act is lam
   lane *X, *G;      // nbody x 6: scratch fields
   double *F;        // nbody x 6
-  lane *load_X;     // nbody x 6: motions by loss_load, and what their power alone collects:
+  lane *load_X;     // nbody x 6: motions by the second half of loss, and what their power alone collects:
   double *load_F;   // 2 x nbody x 6
 
   lane *z, *u;  // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice

@@ -18,7 +18,7 @@ AXES = {
     "actuator": ["motor", "position", "velocity", "intvelocity", "damper", "cylinder", "filter", "filterexact", "affine", "muscle", "smooth muscle"],
     "transmission": ["joint", "jointinparent", "tendon", "spatial", "site", "refsite", "crank", "ball", "free"],
     "limit": ["none", "ctrlrange", "forcerange", "joint", "tendon", "tendon and own", "actrange", "early"],
-    "loss": ["zero", "some"],
+    "loss": ["zero", "some", "law"],
     "gravcomp": ["none", "passive", "actuated"],
     "mocap": ["none", "weld", "paddle"],
     "servo": [False, True],
@@ -180,7 +180,7 @@ class Scene:
         return f'<geom name="ground" {what} condim="{self.row["condim"]}" friction="{self.u(.4, 1)} .01 .001"/>'
 
     def _loss(self):
-        return f' frictionloss="{self.u(.02, .2)}"' if self.row["loss"] == "some" else ""
+        return f' frictionloss="{self.u(.02, .2)}"' if self.row["loss"] != "zero" else ""
 
     def _gravcomp(self):
         return f' gravcomp="{self.u(.3, 1.1)}"' if self.row["gravcomp"] != "none" else ""

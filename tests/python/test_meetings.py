@@ -42,7 +42,15 @@ LEAST = {True: 1e-7, False: 1e-10}  # of the terms' sum: hard contact, soft
 
 
 def loaded(scene):
-    return pb.loads(scene.text, options=scene.options, contact=scene.settings, policy=scene.policy)
+    model = pb.loads(scene.text, options=scene.options, contact=scene.settings, policy=scene.policy)
+    if scene.row["loss"] != "law":
+        return model
+
+    # Friction by velocity and load, of two dofs of three.
+    size = np.arange(model.nv) % 3
+    both = np.stack([size, size], axis=1)
+    return model.with_params({"dof_stiction": .05 * size, "dof_stribeck": .2 + .1 * size, "dof_stribeckpower": 1 + .3 * size, "dof_frictionload": .05 * both,
+                              "dof_stictionload": .04 * both * [1, 2], "dof_stictionquad": .1 * both * [2, 1]})
 
 
 def start(model, scene, r):
@@ -182,7 +190,9 @@ def at_start(row, seed, steps=3):
     if row["noslip"]:
         # A dof that nothing moves in a step: sweeps hold it with what the least loss allows, a sweep by what the one before has left. That is homogeneous
         # in all losses together, not linear; the derivative takes a force of zero.
-        ways["dof_frictionloss"] = np.where(np.abs(roll.qvel[:2]).max(axis=0) < 1e-10, 0, ways["dof_frictionloss"])
+        moves = np.abs(roll.qvel[:2]).max(axis=0) >= 1e-10
+        for name in ("dof_frictionloss", "dof_stiction", "dof_frictionload", "dof_stictionload", "dof_stictionquad"):
+            ways[name] = (ways[name].T * moves).T
     for name, d in ways.items():
         if name in ("ctrl", "qfrc_applied"):
             d = d[:steps]
