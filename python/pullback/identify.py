@@ -102,7 +102,10 @@ class _Log:
     def held(self, name, times):
         """A column at some times, each sample kept until the next, the first before it, too."""
         good = np.flatnonzero(~np.isnan(self.columns[name]))
-        return self.columns[name][good[np.maximum(np.searchsorted(self.time[good], times, side="right") - 1, 0)]] if len(good) else np.zeros(len(times))
+        if not len(good):
+            return np.zeros(len(times))
+        last = np.searchsorted(self.time[good], times, side="right") - 1
+        return self.columns[name][good[np.maximum(last, 0)]]
 
     def rate(self, name, time):
         """Its slope there, by the line through the samples nearest to it."""
