@@ -11,8 +11,9 @@ from common import below, reported, row
 
 import pullback as pb
 
-GRAVITY, MASS, TURN, FRONT, REAR, TRACK = 9.81, 1500., 2500., 1.2, 1.5, 1.5  # kg, kg m^2, axles ahead of and behind the center, between wheels
-BASE, SHAPE, PULL, LAG, SHAKE = FRONT + REAR, 1.4, 2000., .05, .002  # m, of the formula, N s/m of the driver, s of the steering, rad of the hand
+GRAVITY, MASS, TURN = 9.81, 1500., 2500.  # kg, kg m^2
+FRONT, REAR, TRACK = 1.2, 1.5, 1.5  # m: axles ahead of and behind the center, between wheels
+BASE, SHAPE, PULL, LAG, SHAKE = FRONT + REAR, 1.4, 2000., .05, .002  # m; of the tires; N s/m; s of the steering; rad of the hand
 TRUTH, START = {"friction": .45, "stiffness": 9., "preview": .9}, (.8, 15., 1.2)  # preview: s
 BOUNDS = {"friction": (.05, 1.5, .3), "stiffness": (1, 40, 8), "preview": (.2, 3, 1)}  # and scale
 WAVES = ((6., 120., 0.), (1.5, 75., 1.))  # of the road: amplitude, length, phase
@@ -61,8 +62,8 @@ def plant(rng, cars, seconds):
         off = np.arctan2(road(there) + aside - y, there - x) - yaw
         want = np.clip(np.arctan(2 * BASE * np.sin(off) / far) + hand, -.5, .5)
         fx, fy, torque = wheels(u, v, r, steer, PULL * (speed - u))
-        return np.array([u * np.cos(yaw) - v * np.sin(yaw), u * np.sin(yaw) + v * np.cos(yaw), r, fx / MASS + v * r, fy / MASS - u * r,
-                         torque / TURN, (want - steer) / LAG])
+        return np.array([u * np.cos(yaw) - v * np.sin(yaw), u * np.sin(yaw) + v * np.cos(yaw), r,
+                         fx / MASS + v * r, fy / MASS - u * r, torque / TURN, (want - steer) / LAG])
     for _ in range(round(seconds / FINE) + 1):
         out.append(s)
         hand = (1 - 2 * FINE) * hand + SHAKE * np.sqrt(4 * FINE) * rng.standard_normal(cars)
@@ -84,7 +85,8 @@ def layers(friction, stiffness, preview):
     steers = (f"far = p0*x6; px = x0 + far*cos(x2); py = {lies} + x7; off = atan2(py - x1, px - x0) - x2; "
               f"max(-0.5, min(0.5, atan({2 * BASE!r}*sin(off)/far)))")
     ahead, aside = "(x3*cos(x2) + x4*sin(x2))", "(x4*cos(x2) - x3*sin(x2))"
-    driver = ["x2", ahead, aside, "x5", steers, f"{PULL / 2!r}*(x6 - {ahead})"]  # now x0, ...: yaw, velocity ahead and to the left, rate, steering, pull
+    # now x0, ...: yaw, velocity ahead and to the left, rate of yaw, steering, pull
+    driver = ["x2", ahead, aside, "x5", steers, f"{PULL / 2!r}*(x6 - {ahead})"]
 
     tires = ["x0", "x4"]
     slips = (f"a = x2 + {FRONT}*x3; s = atan2(a*cos(x4) - x1*sin(x4), x1*cos(x4) + a*sin(x4))", f"s = atan2(x2 - {REAR}*x3, x1)")
@@ -93,8 +95,8 @@ def layers(friction, stiffness, preview):
         tires += [f"{along}; l", f"{along}; {slip}; -sqrt(m*m - l*l)*sin({SHAPE}*atan(p1*s))"]
     fx, fy, front = "(x2*cos(x1) - x3*sin(x1) + x4)", "(x2*sin(x1) + x3*cos(x1) + x5)", "(x2*sin(x1) + x3*cos(x1))"
     force = [f"{fx}*cos(x0) - {fy}*sin(x0)", f"{fx}*sin(x0) + {fy}*cos(x0)", f"{FRONT}*{front} - {REAR}*x5"]
-    return [{"name": "driver", "formula": driver, "parameters": [preview]}, {"name": "tires", "formula": tires, "parameters": [friction, stiffness]},
-            {"formula": force}]
+    return [{"name": "driver", "formula": driver, "parameters": [preview]},
+            {"name": "tires", "formula": tires, "parameters": [friction, stiffness]}, {"formula": force}]
 
 
 def task(times, places, parameters, unknown=True, ahead=0., iterations=25):
@@ -140,7 +142,7 @@ def straight(times, places, window):
 
 
 def of_seed(seed):
-    """By name: off by and deviation told, mean errors after three seconds by the fit and by constant velocity, turns, grip used"""
+    """By name: off by and deviation told, mean errors after three seconds by the fit and by constant velocity, turns, grip used."""
     rng = np.random.default_rng([seed, 18])
     found = fitted(*watched(plant(rng, CARS, SECONDS), rng, SECONDS))
     shared = found["variables"][:len(BOUNDS)]

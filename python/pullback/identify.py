@@ -101,6 +101,7 @@ class _Log:
         return bare if name and bare in self.columns and not (word == "qvel" and not suffix) else None
 
 
+
 # ---- what is measured -----------------------------------------------------------------------------------------------------------
 def _objects(about):
     """(word, name, suffixes) of all that a log may have columns of."""

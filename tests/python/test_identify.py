@@ -207,7 +207,7 @@ def test_delay_gain_and_inertia():
 
 
 def test_a_delay_of_an_actuator_looks_back_at_the_log():
-    """What acts first is what was commanded before the log begins, which is its first sample; in windows, what it has before them."""
+    """What acts first is what was commanded before: at the log's beginning its first sample, in windows what it has before them."""
     def late(delay):
         return ARM.replace('gear="2"', f'gear="2" nsample="8" interp="linear" delay="{delay}"')
     model, rng = pb.loads(late(.0093)), np.random.default_rng(3)
