@@ -77,12 +77,12 @@ static const char *page_name(const cliRun *run, char *text, size_t size) {
   return text;
 }
 
-static pbStatus write_page(cliRun *run, const pbArrays *trajectory, const char *file, const pbArrays *ghost) {
+static pbStatus write_page(cliRun *run, const pbArrays *trajectory, const char *file, const pbArrays *ghost, double start) {
   pbShown shown = shown_of(run);
   shown.ghost = ghost;
+  shown.ghost_start = start;
   shown.ghost_file = run->app->args.text[opt_ghost];
   PB_TRY(read_shapes(run, &shown.collision));
-  PB_TRY(read_start(run, &shown.ghost_start));
   char name[600];
   pbDraft page;
   PB_TRY(pbDraft_Begin(run->ctx, &page));
@@ -113,16 +113,17 @@ static pbStatus take_columns(cliRun *run, pbArrays **trajectory) {
 }
 
 // What moves beside a motion on a page, where it is asked for.
-static pbStatus read_ghost(const cliRun *run, bool moving, bool page, pbArrays **ghost) {
+static pbStatus read_ghost(const cliRun *run, bool moving, bool page, pbArrays **ghost, double *start) {
   const cliArgs *args = &run->app->args;
   const char *file = args->text[opt_ghost];
+  PB_TRY(read_start(run, start));
   if (!file && args->text[opt_ghost_start])
     return pbContext_Fail(run->ctx, pb_bad_argument, "--ghost-start: there is no --ghost");
   if (!file) return pb_ok;
 
+  PB_TRY(pbArrays_Load(run->ctx, file, ghost));
   if (!moving) return pbContext_Fail(run->ctx, pb_bad_argument, "--ghost: stands beside a trajectory, and none is given");
-  if (!page) return pbContext_Fail(run->ctx, pb_bad_argument, "--ghost: is on a page, and --glb alone writes none (-o does)");
-  return pbArrays_Load(run->ctx, file, ghost);
+  return page ? pb_ok : pbContext_Fail(run->ctx, pb_bad_argument, "--ghost: is on a page, and --glb alone writes none (-o does)");
 }
 
 static pbStatus write_view(cliRun *run, pbArrays **trajectory, pbArrays **ghost) {
@@ -133,10 +134,11 @@ static pbStatus write_view(cliRun *run, pbArrays **trajectory, pbArrays **ghost)
     return pbContext_Fail(run->ctx, pb_bad_argument, "--keyframe: a trajectory has its own states");
   PB_TRY(file ? pbArrays_Load(run->ctx, file, trajectory) : make_start(run, trajectory));
   PB_TRY(take_columns(run, trajectory));
-  PB_TRY(read_ghost(run, file != NULL, page, ghost));
+  double start = 0;
+  PB_TRY(read_ghost(run, file != NULL, page, ghost, &start));
 
   // glTF alone where nothing else is asked for
-  if (page) PB_TRY(write_page(run, *trajectory, file, *ghost));
+  if (page) PB_TRY(write_page(run, *trajectory, file, *ghost, start));
   return cliRun_SaveMotion(run, *trajectory);
 }
 

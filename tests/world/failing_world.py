@@ -234,7 +234,8 @@ def judge(plan, run, usual):
     if left and not (kind == "unlink" and book[-2]):
         return f"left {', '.join(sorted(left))}"
     if "the best so far is written" in text:  # of a search that failed: whole, and said to be no answer
-        files = {k: v for k, v in files.items() if k != "O.json" or not json.loads(v)["reason"]}
+        page = lambda v: json.loads(v[v.index(b'id="data">') + 10:].split(b"</script>")[0])["result"]
+        files = {k: v for k, v in files.items() if not (k == "O.json" and json.loads(v)["reason"] or k == "O.html" and page(v)["reason"])}
     for name, content in files.items():
         if name in usual[3] and content != usual[3][name] and (content != OLD or status == usual[0]):
             return f"{name} is neither the old file nor whole" if status != usual[0] else f"{name} is another, and the exit status does not say so"
