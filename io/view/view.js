@@ -341,10 +341,27 @@
     }
     if (g[key]) g[key].visible = seen;
   }
+  function ghostPoses(k) {
+    const n = data.qpos0.length;
+    return kinematics([...ghost.qpos.subarray(k * n, (k + 1) * n)], k);
+  }
   function moveGhost(k) {
     if (!ghost) return;
-    const n = data.qpos0.length, poses = kinematics([...ghost.qpos.subarray(k * n, (k + 1) * n)], k);
+    const poses = ghostPoses(k);
     ghost.groups.forEach((group, b) => setPose(group, poses[b]));
+  }
+  // A ghost may go where the motion does not: the extent that shows both, at most some times that of the motion.
+  function extent() {
+    if (!ghost || data.following) return data.extent;
+    if (ghost.extent) return ghost.extent;
+    const size = g => g.type === 3 ? g.size[0] + g.size[1] : g.type === 2 ? g.size[0] : g.type === 5 ? Math.hypot(g.size[0], g.size[1]) : g.type < 7 ? Math.hypot(...g.size) : data.extent / 10;
+    const seen = data.geoms.filter(g => g.type && ghost.groups.has(g.body)), every = Math.ceil(frames / 200);
+    let far = 0;
+    for (let k = 0; k < frames; k += every) {
+      const poses = ghostPoses(k);
+      for (const g of seen) far = Math.max(far, Math.hypot(...minus(plus(poses[g.body].pos, turn(poses[g.body].quat, g.pos)), data.center)) + size(g));
+    }
+    return ghost.extent = Math.min(Math.max(data.extent, Math.SQRT2 * far), 4 * data.extent);
   }
   function setPose(group, p) { group.position.set(...p.pos); group.quaternion.set(p.quat[1], p.quat[2], p.quat[3], p.quat[0]); }
   const used = [...new Set([...data.geoms, ...data.sites].map(g => g.group))].sort();
@@ -574,7 +591,7 @@
   }
   function aim() {
     const chosen = data.cameras[+byId('camera').value - 1], fovy = chosen ? chosen.fovy[0] : 40;
-    const least = Math.min(1, camera.aspect), fits = 0.78 * data.extent / Math.sin(Math.atan(least * Math.tan(20 * Math.PI / 180)));
+    const least = Math.min(1, camera.aspect), fits = 0.78 * extent() / Math.sin(Math.atan(least * Math.tan(20 * Math.PI / 180)));
     if (!view.distance) view.distance = fits * (poster && poster[3] || 1);
     camera.fov = fovy > 0 && fovy < 180 ? fovy : 40;
     if (chosen) {

@@ -134,6 +134,19 @@ def test_a_trajectory_by_another_clock(browser, folder, run):
             stands(browser, name, m, other[row])
 
 
+def test_the_first_look_shows_both(browser, folder, run):
+    """A motion that stands nearly still, and a ghost that swings: its end is in the picture at every time."""
+    (folder / "pendulum.xml").write_text(PENDULUM)
+    run("simulate", folder / "pendulum.xml", "--steps", 100, "-q", "-o", folder / "rest.npz")
+    (folder / "swing.csv").write_text("t,hinge\n" + "".join(f"{0.005 * k},{k * 0.0314159265}\n" for k in range(101)))
+    run("view", folder / "pendulum.xml", folder / "rest.npz", "--ghost", folder / "swing.csv", "-o", folder / "swing.html")
+    opened(browser, folder / "swing.html")
+    for frame in range(0, 60, 10):
+        at = browser.run(f"(pullback.go({frame}), (() => {{ const p = pullback.ghost(1), turn = 2 * Math.atan2(p[5], p[3]);"
+                         "const end = new THREE.Vector3(-0.4 * Math.sin(turn), 0, -0.4 * Math.cos(turn)); pullback.camera.updateMatrixWorld(); return end.project(pullback.camera).toArray(); })())")
+        assert abs(at[0]) < 1 and abs(at[1]) < 1, (frame, at)
+
+
 @pytest.mark.parametrize("ghost,more,said", [
     ("time,knee,hip\n0,1,2\n1,2,3\n", [], r"log\.csv: no column is a position, velocity or activation of this model.*its columns are time, knee, hip"),
     ("time,root.vx [m/s]\n0,1\n1,2\n", [], r"log\.csv: holds no sample of a position of this model"),
