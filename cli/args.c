@@ -57,6 +57,9 @@ static const Option option_table[opt_count] = {
                   "the result as a page, too: curves, tables, words; it needs no network and no other files"},
     [opt_shapes] = {"shapes", "all|collision",
                     "what is in the page: all shapes (default), or those that touch, meshes as their hulls"},
+    [opt_ghost] = {"ghost", "LOG.csv|TRAJ.npz",
+                   "draw the bodies once more, translucent, where a recording has them at the same time"},
+    [opt_ghost_start] = {"ghost-start", "T", "s, of the ghost's clock at time 0 of the motion (default: 0)"},
     [opt_cotangent] =
         {"cotangent", "COT.npz",
          "cotangents of the final state (qpos, qvel, act, points, ..., sensordata, xpos, site_xpos), or (N+1, ...) of all"},
@@ -159,8 +162,8 @@ static bool same_file(const char *a, const char *b) {
 // No output takes the place of a file that is read, or of another output. A run may go on in its own file: --init is left out.
 static pbStatus check_files(pbContext *ctx, const cliCommand *command, const cliArgs *args) {
   static const cliOptionId outputs[] = {opt_output, opt_vtu, opt_glb, opt_page};
-  static const cliOptionId inputs[] = {opt_control,     opt_qfrc,      opt_xfrc, opt_command, opt_mocap,
-                                       opt_deformables, opt_cotangent, opt_loss, opt_worlds,  opt_result};
+  static const cliOptionId inputs[] = {opt_control,   opt_qfrc, opt_xfrc,   opt_command, opt_mocap, opt_deformables,
+                                       opt_cotangent, opt_loss, opt_worlds, opt_result,  opt_ghost};
   const char *const kinds[] = {command->output, "pvd", "glb", "html"};
 
   for (int k = 0; k < 4; k++) {

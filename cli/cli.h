@@ -65,6 +65,8 @@ typedef enum cliOptionId {
   opt_glb,
   opt_page,
   opt_shapes,
+  opt_ghost,
+  opt_ghost_start,
   opt_cotangent,
   opt_wrt,
   opt_memory,

@@ -53,9 +53,12 @@ const cliCommand cliCommands[] = {
      "P.check.state;\nthe same command goes on with it.",
      cliCheck_Run},
     {"view", "MODEL [TRAJ.npz]", "Write a web page that plays a trajectory, or shows a model with its joints to move.", 1, 2,
-     CLI_MODEL | CLI_BIT(output) | CLI_BIT(glb) | CLI_BIT(shapes) | CLI_BIT(keyframe), 0, "html",
+     CLI_MODEL | CLI_BIT(output) | CLI_BIT(glb) | CLI_BIT(shapes) | CLI_BIT(keyframe) | CLI_BIT(ghost) | CLI_BIT(ghost_start), 0,
+     "html",
      "The page (without -o: MODEL.html in the current folder) is self-contained: it needs no network and no other files.\n"
-     "--glb writes the scene with its motion as glTF, beside the page or, without -o, instead of it.",
+     "--glb writes the scene with its motion as glTF, beside the page or, without -o, instead of it.\n"
+     "A ghost moves by its own times: between its samples, before the first and after the last as those are; joints without a\n"
+     "sample are where the motion has them.",
      cliView_Run},
     {"optimize", "TASK.json", "Find the parameters, initial states or controls of least loss.", 1, 1,
      CLI_BIT(seed) | CLI_BIT(start) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) | CLI_BIT(quiet) | CLI_BIT(fresh) |

@@ -1,5 +1,5 @@
 // pullback view: one page with the model's shapes, the motion of its bodies, and the library that draws them; or a glTF file.
-// Tests: tests/oracle/test_view.py, tests/unit/test_surface.c.
+// Tests: tests/oracle/test_view.py, tests/oracle/test_ghost.py, tests/unit/test_surface.c.
 #include <string.h>
 
 #include <pullback/view.h>
@@ -61,6 +61,12 @@ static pbStatus read_shapes(const cliRun *run, bool *collision) {
   return pbContext_Fail(run->ctx, pb_bad_argument, "--shapes: expected all or collision, found '%.60s'", text);
 }
 
+static pbStatus read_start(const cliRun *run, double *start) {
+  const char *text = run->app->args.text[opt_ghost_start], *end = NULL;
+  if (!text || (cli_number(text, &end, start) && !*end)) return pb_ok;
+  return pbContext_Fail(run->ctx, pb_bad_argument, "--ghost-start: expected seconds, found '%.60s'", text);
+}
+
 // Where no name is given: the model's, in the current folder.
 static const char *page_name(const cliRun *run, char *text, size_t size) {
   const char *given = run->app->args.text[opt_output], *name = file_name(run->model_path), *dot = strrchr(name, '.');
@@ -71,8 +77,11 @@ static const char *page_name(const cliRun *run, char *text, size_t size) {
   return text;
 }
 
-static pbStatus write_page(cliRun *run, const pbArrays *trajectory, const char *file) {
+static pbStatus write_page(cliRun *run, const pbArrays *trajectory, const char *file, const pbArrays *ghost, double start) {
   pbShown shown = shown_of(run);
+  shown.ghost = ghost;
+  shown.ghost_start = start;
+  shown.ghost_file = run->app->args.text[opt_ghost];
   PB_TRY(read_shapes(run, &shown.collision));
   char name[600];
   pbDraft page;
@@ -103,27 +112,45 @@ static pbStatus take_columns(cliRun *run, pbArrays **trajectory) {
   return status;
 }
 
-static pbStatus write_view(cliRun *run, pbArrays **trajectory) {
+// What moves beside a motion on a page, where it is asked for.
+static pbStatus read_ghost(const cliRun *run, bool moving, bool page, pbArrays **ghost, double *start) {
+  const cliArgs *args = &run->app->args;
+  const char *file = args->text[opt_ghost];
+  PB_TRY(read_start(run, start));
+  if (!file && args->text[opt_ghost_start])
+    return pbContext_Fail(run->ctx, pb_bad_argument, "--ghost-start: there is no --ghost");
+  if (!file) return pb_ok;
+
+  PB_TRY(pbArrays_Load(run->ctx, file, ghost));
+  if (!moving) return pbContext_Fail(run->ctx, pb_bad_argument, "--ghost: stands beside a trajectory, and none is given");
+  return page ? pb_ok : pbContext_Fail(run->ctx, pb_bad_argument, "--ghost: is on a page, and --glb alone writes none (-o does)");
+}
+
+static pbStatus write_view(cliRun *run, pbArrays **trajectory, pbArrays **ghost) {
   const cliArgs *args = &run->app->args;
   const char *file = args->positionals > 1 ? args->positional[1] : NULL;
+  bool page = args->text[opt_output] || !args->text[opt_glb];
   if (file && args->text[opt_keyframe])
     return pbContext_Fail(run->ctx, pb_bad_argument, "--keyframe: a trajectory has its own states");
   PB_TRY(file ? pbArrays_Load(run->ctx, file, trajectory) : make_start(run, trajectory));
   PB_TRY(take_columns(run, trajectory));
+  double start = 0;
+  PB_TRY(read_ghost(run, file != NULL, page, ghost, &start));
 
   // glTF alone where nothing else is asked for
-  if (args->text[opt_output] || !args->text[opt_glb]) PB_TRY(write_page(run, *trajectory, file));
+  if (page) PB_TRY(write_page(run, *trajectory, file, *ghost, start));
   return cliRun_SaveMotion(run, *trajectory);
 }
 
 pbStatus cliView_Run(cliApp *app) {
   cliRun run = {0};
-  pbArrays *trajectory = NULL;
+  pbArrays *trajectory = NULL, *ghost = NULL;
 
   pbStatus status = cliRun_Model(app, &run);
-  if (status == pb_ok) status = write_view(&run, &trajectory);
+  if (status == pb_ok) status = write_view(&run, &trajectory, &ghost);
 
   pbArrays_Destroy(trajectory);
+  pbArrays_Destroy(ghost);
   cliRun_End(&run);
   return status;
 }

@@ -60,7 +60,7 @@ PB_API PB_NODISCARD pbStatus pbRecording_Controls(pbContext *ctx, const pbModel 
 // What a row has of positions, velocities, activations and the time, over what x (StateSize) holds.
 PB_API PB_NODISCARD pbStatus pbRecording_State(pbContext *ctx, const pbModel *model, const pbArrays *set, size_t row, double *x);
 // The same of all rows, as a trajectory: "qpos", others that have columns, and "time", where there is none by the time step. What
-// has no column is that of x0 (StateSize), a sample that is missing the one before it.
+// has no column is that of x0 (StateSize), a sample that is missing the one before it. x0 NULL: both are NaN, and times needed.
 PB_API PB_NODISCARD pbStatus pbRecording_Trajectory(pbContext *ctx, const pbModel *model, const pbArrays *set, double timestep,
                                                     const double *x0, pbArrays **trajectory);
 // "mocap_pos", "mocap_quat", "mocap_vel" (rows, nmocap, 3, 4 or 6), as far as there are any, in a new set; a row is a step.
@@ -107,6 +107,9 @@ typedef struct pbTaskAnswer {
 } pbTaskAnswer;
 PB_API PB_NODISCARD pbStatus pbTask_Simulate(pbContext *ctx, pbTask *task, const pbTaskAnswer *answer, pbArrays *set,
                                              pbStepNotes *notes);
+// What terms on a trajectory compare positions with: "time" (s from its start) and "qpos", both by rows, NaN where there is no
+// sample; gains, biases and delays at z are taken out. Nothing where no positions were recorded.
+PB_API PB_NODISCARD pbStatus pbTask_Recorded(pbTask *task, const double *z, int trajectory, pbArrays *set);
 // pb_not_finite where an entry of the state after step k is beyond what MuJoCo takes for a state.
 PB_API PB_NODISCARD pbStatus pbSimulation_Check(pbContext *ctx, const pbSimulation *s, const double *x, long k);
 

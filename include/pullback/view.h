@@ -22,12 +22,17 @@ typedef struct pbShown {
   bool collision;    // without shapes that are only seen
   pbProgressFunction progress;  // "frames"
   void *user;
+  // On a page with a motion the bodies once more, translucent: where a recording has them at the same time. Out of a CSV
+  // (docs/csv.md), or "time" and "qpos" (NaN: no sample); NULL: none.
+  const pbArrays *ghost;
+  const char *ghost_file;  // its name; NULL: "the ghost"
+  double ghost_start;      // s, of its clock at time 0 of the motion
 } pbShown;
 
 // A page that needs no network, to `out`. trajectory: arrays as a trajectory file has them ("qpos" and what else there is);
 // file: its name in messages. Where that is NULL, the model alone is shown, in the first row, with its joints to move.
-// pb_bad_input where the arrays do not fit the model; pb_file where the library for drawing (three.js) is nowhere;
-// pb_interrupted.
+// pb_bad_input where the arrays do not fit the model, or a ghost has no times or no positions; pb_file where the library for
+// drawing (three.js) is nowhere; pb_interrupted.
 PB_API PB_NODISCARD pbStatus pbView_Page(pbContext *ctx, const pbShown *shown, const pbArrays *trajectory, const char *file,
                                          FILE *out);
 // The model's state at the start, or at a keyframe (-1: none), as a trajectory of one row.
@@ -51,7 +56,8 @@ typedef struct pbPageHead {
   const char *path;     // of the task's or the model's file: the title
   const char *command;  // what makes it again, as it is to be typed; NULL: not told
 } pbPageHead;
-// A search that has run: how the loss fell, what was varied, advice, certificates, made anew as by pbTask_DescribeResult.
+// A search that has run: how the loss fell, what was varied, advice, certificates, made anew as by pbTask_DescribeResult; where
+// positions were recorded, the motion that was found plays beside them.
 // files: `count` names of trajectory files; NULL: none.
 PB_API PB_NODISCARD pbStatus pbRun_Page(pbContext *ctx, pbTask *task, const pbRunResult *result, const char *const *files,
                                         int count, const pbPageHead *head, FILE *out);

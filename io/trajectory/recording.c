@@ -228,7 +228,7 @@ typedef struct Taking {
   double at;
   double *x;         // which goes there;
   pbArrays *out;     // or of all rows, to arrays
-  const double *x0;  // and what has no column, or no sample so far
+  const double *x0;  // and what has no column, or no sample so far; NULL: both are NaN
 } Taking;
 
 static pbStatus take_row(const Taking *t, pbStateField f) {
@@ -288,9 +288,10 @@ static pbStatus take_rows(const Taking *t, pbStateField f) {
 
   // a sample that is missing is the one before it
   for (size_t i = 0; i < size; i++) {
-    double value = t->x0[(size_t)f.offset + i];
+    double value = t->x0 ? t->x0[(size_t)f.offset + i] : NAN;
     for (size_t k = 0; k < rows; k++) {
-      if (t->columns[i] && !isnan(t->columns[i]->reals[k])) value = t->columns[i]->reals[k];
+      bool seen = t->columns[i] && !(t->x0 && isnan(t->columns[i]->reals[k]));
+      if (seen) value = t->columns[i]->reals[k];
       out[k * size + i] = value;
     }
   }
@@ -411,15 +412,18 @@ static pbStatus take_slopes(const Taking *t, const double *x) {
   return status;
 }
 
+static pbStatus no_times(pbContext *ctx, const pbArrays *set) {
+  return pbContext_Fail(ctx, pb_bad_input, "%s: has no column of times; between rows is read by their times",
+                        pbArrays_Csv(set)->file);
+}
+
 pbStatus pbRecording_StateAt(pbContext *ctx, const pbModel *model, const pbArrays *set, const char *time_name, double at,
                              double *x) {
   size_t bytes = (size_t)pbModel_StateSize(model) * sizeof *x;
   const pbArray *time;
   PB_ASSERT(pbRecording_Rows(set) > 0);
   PB_TRY(pbColumn_Time(ctx, set, time_name, &time));
-  if (!time)
-    return pbContext_Fail(ctx, pb_bad_input, "%s: has no column of times; between rows is read by their times",
-                          pbArrays_Csv(set)->file);
+  if (!time) return no_times(ctx, set);
 
   // what fails leaves x as it is
   Taking t = {.ctx = ctx, .model = model, .set = set, .time = time->reals, .at = at, .x = pbContext_Alloc(ctx, bytes)};
@@ -438,6 +442,7 @@ static pbStatus take_trajectory(Taking *t, double timestep) {
   double *out = NULL;
   size_t rows = pbRecording_Rows(t->set);
   PB_TRY(pbColumn_Time(t->ctx, t->set, NULL, &time));
+  if (!time && !t->x0) return no_times(t->ctx, t->set);
   PB_TRY(pbArrays_AddReals(t->out, "time", 1, &rows, NULL, &out));
 
   // rows without times are steps

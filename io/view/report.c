@@ -1,11 +1,12 @@
 // Pages of results: what a search found, what an audit says, what a check of derivatives compared. A page has the numbers as the
 // commands' JSON has them, and draws them itself (report.js).
-// Tests: tests/unit/test_pages.c, tests/oracle/test_pages.py.
+// Tests: tests/unit/test_pages.c, tests/oracle/test_pages.py, tests/oracle/test_ghost.py.
 #include <pullback/describe.h>
 #include <pullback/view.h>
 
 #include "io/json/json.h"
 #include "io/view/page.h"
+#include "io/view/run_motion.h"
 
 enum { MOST_TIMES = 600 };  // of a recording on a page
 
@@ -46,6 +47,7 @@ static pbStatus put_data(const void *user, FILE *out) {
   PB_TRY(put_result(r, out));
   pbStatus drawn = r->run ? pbTask_DescribeReadings(r->task, r->run->z, MOST_TIMES, "recordings", &j) : pb_ok;
   if (drawn == pb_no_memory) return drawn;  // an answer that cannot be simulated any more has none
+  if (r->run) PB_TRY(pbRun_PutMotion(r->ctx, r->task, r->run->z, r->head->path, &j));
   pbJson_Close(&j, '}');
   return pb_ok;
 }

@@ -174,6 +174,16 @@
     if (c.truncation) said.push('Truncated: ' + c.truncation + '.');
     notes(own, said);
   }
+  // The viewer in a frame: what was found, and the recording as its ghost.
+  function playback(cards, motion) {
+    const several = known(motion.trajectory), own = card(cards, 'The motion that was found, beside the recording' + (several ? ', trajectory ' + motion.trajectory : ''), true);
+    if (!motion.page) { add(own, 'p', 'There is no picture of it: ' + sentence(motion.why_none)); return; }
+    const frame = add(own, 'iframe', null, 'motion');
+    frame.title = 'the motion that was found, and what was recorded as a ghost';
+    frame.srcdoc = motion.page.replace('<html ', '<html data-inset ');
+    add(own, 'p', 'Translucent: where the recording has the bodies at the same time. Drag to look at them from elsewhere.' +
+      (several ? ' This is the first trajectory with recorded positions of ' + motion.trajectories + ', counted from 0.' : ''), 'small');
+  }
   function optimize() {
     const r = result, done = ['criteria met', 'converged'].includes(r.outcome), open = r.outcome === 'iteration limit' && !r.noise;
     const gain = r.start_loss > 0 && r.loss > 0 && r.start_loss / r.loss >= 2 ? ': ' + short(+(r.start_loss / r.loss).toPrecision(3)) + ' times less' : '';
@@ -183,6 +193,7 @@
       ['time', short(+r.seconds.toPrecision(3)) + ' s', r.resumed ? 'resumed' : ''],
       ...(known(r.test_loss) ? [['loss on what was kept out', short(r.test_loss)]] : [])]);
 
+    if (data.motion) playback(cards, data.motion);
     const row = k => r.history.map(h => h[k]), way = card(cards, 'How it went'), x = [0, ...row(0)];
     charts.draw(way, {title: 'Loss by iteration', x: 'iteration', y: 'least loss so far', curves: [{name: 'loss', x, y: [r.start_loss, ...row(2)]}]});
     const slopes = r.history.filter((h, i) => known(h[3]) && h[3] > 0 && !(r.history[i + 1] && r.history[i + 1][0] === h[0]));

@@ -121,6 +121,8 @@ typedef struct pbSidePanel {  // what stands on a page beside the motion
   const char *no_motion;  // why nothing moves, where there is no trajectory
 } pbSidePanel;
 pbStatus pbPage_Put(pbScene *scene, const pbArrays *trajectory, const char *file, const pbSidePanel *panel, FILE *out);
+// A page to stand in a frame of another, with a ghost (pbShown) whose clock is at `start` when the motion is at 0.
+pbStatus pbPage_PutInset(pbScene *scene, const pbArrays *trajectory, const pbArrays *ghost, double start, FILE *out);
 
 // Its color with the mean of its texture.
 void pbSceneShape_Color(const pbSceneShape *shape, double rgba[4]);

@@ -1,5 +1,5 @@
 // A page with the shapes of a model, the motion of its bodies, and the library that draws them.
-// Tests: tests/unit/test_surface.c, tests/oracle/test_train.py, tests/oracle/test_view.py.
+// Tests: tests/unit/test_surface.c, tests/oracle/test_train.py, tests/oracle/test_view.py, tests/oracle/test_ghost.py.
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,7 +161,8 @@ static pbStatus put_view(View *v, FILE *out) {
 
 static void clear_view(View *v) {
   pbContext *ctx = v->scene->ctx;
-  void *memory[] = {v->shape, v->row_of, v->time, v->poses, v->contact_start, v->contacts, v->places, v->library};
+  void *memory[] = {v->shape,    v->row_of, v->time,    v->poses,      v->contact_start,
+                    v->contacts, v->places, v->library, v->ghost.qpos, v->ghost.joint};
 
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(ctx, memory[i]);
   pbCells_Clear(ctx, &v->skin);
@@ -179,13 +180,24 @@ pbStatus pbPage_Put(pbScene *scene, const pbArrays *trajectory, const char *file
   return put_and_clear(&v, out);
 }
 
+pbStatus pbPage_PutInset(pbScene *scene, const pbArrays *trajectory, const pbArrays *ghost, double start, FILE *out) {
+  View v = {.scene = scene,
+            .trajectory = trajectory,
+            .file = "the motion that was found",
+            .moving = true,
+            .inset = true,
+            .ghost = {.set = ghost, .file = "the recording", .start = start}};
+  return put_and_clear(&v, out);
+}
+
 pbStatus pbView_Page(pbContext *ctx, const pbShown *shown, const pbArrays *trajectory, const char *file, FILE *out) {
   pbScene scene;
   View v = {.scene = &scene,
             .trajectory = trajectory,
             .file = file ? file : shown->path,
             .shapes = shown->collision ? view_collision : view_all,
-            .moving = file != NULL};
+            .moving = file != NULL,
+            .ghost = {.set = shown->ghost, .file = shown->ghost_file, .start = shown->ghost_start}};
 
   pbStatus status = pbScene_Of(ctx, shown, &scene);
   if (status == pb_ok) status = put_and_clear(&v, out);

@@ -8,6 +8,14 @@ enum { VIEW_CONTACT = 11 };  // numbers of a contact: place, normal, force on th
 
 typedef enum viewShapes { view_all, view_collision } viewShapes;  // which geoms are in the page
 
+typedef struct ViewGhost {  // a recording beside the motion
+  const pbArrays *set;      // as it was read; NULL: there is none
+  const char *file;         // its name; NULL: it has none
+  double start;             // s, of its clock at time 0 of the motion
+  float *qpos;              // (frames, nq): its positions in each frame, where it has none those of the motion
+  int *joint, joints;       // of which it has any
+} ViewGhost;
+
 typedef struct View {
   pbScene *scene;
   const pbArrays *trajectory;
@@ -15,6 +23,8 @@ typedef struct View {
   const pbSidePanel *panel;
   viewShapes shapes;
   bool moving;  // false: the initial state alone
+  bool inset;   // a part of another page: fewer frames, and nothing to be plotted
+  ViewGhost ghost;
   pbSceneShape *shape;
   int shape_count;
 
@@ -38,6 +48,10 @@ pbStatus pbView_ReadMotion(View *v);
 pbStatus pbView_PutMotion(const View *v, pbJson *j);
 // Numbers over time, for plots: states, controls, sensors.
 pbStatus pbView_PutSeries(const View *v, pbJson *j);
+
+// ---- view_ghost.c: positions of a recording at the times of the frames
+pbStatus pbView_ReadGhost(View *v);
+void pbView_PutGhost(const View *v, pbJson *j);
 
 // ---- view_scene.c: what is drawn, and how it hangs together
 pbStatus pbView_PutScene(const View *v, pbJson *j);

@@ -4,6 +4,8 @@
   // As a picture in another page: one frame without controls, which plays where it is clicked. data-poster of the root element: the part of
   // the motion that has passed, and where it is looked at from (azimuth, elevation, distance by the usual one).
   const poster = document.documentElement.dataset.poster === undefined ? null : document.documentElement.dataset.poster.split(' ').map(Number);
+  // As a part of another page: the motion with its bar and its ghost, nothing else.
+  const inset = document.documentElement.dataset.inset !== undefined;
   const dark = window.matchMedia('(prefers-color-scheme: dark)').matches;
   const data = JSON.parse(byId('data').textContent);
   byId('version').textContent = data.version;
@@ -43,6 +45,7 @@
   title.appendChild(small);
   byId('bar').hidden = !data.moving;
   byId('panel').className = data.moving ? '' : 'still';
+  if (inset) document.body.classList.add('inset');
 
   // ---- quaternions (w x y z) and the tree of joints: where bodies are for given positions of joints ---------------------
   const mulQuat = (a, b) => [a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
@@ -66,12 +69,12 @@
     const quat = mulQuat(at.quat, j.type === 1 ? unit(q.slice(0, 4)) : about(j.axis, q[0] - data.qpos0[j.qpos]));
     return {pos: minus(anchor, turn(quat, j.pos)), quat};
   }
-  function kinematics(qpos) {
+  function kinematics(qpos, k = 0) {  // mocap bodies as in frame k
     const all = [{pos: [0, 0, 0], quat: [1, 0, 0, 0]}];
     for (let b = 1; b < bodies; b++) {
       const parent = all[data.body_parentid[b]];
       let at = {pos: plus(parent.pos, turn(parent.quat, three(data.body_pos, b))), quat: mulQuat(parent.quat, four(data.body_quat, b))};
-      if (data.mocap.includes(b)) at = {pos: [...rest.slice(7 * b, 7 * b + 3)], quat: [...rest.slice(7 * b + 3, 7 * b + 7)]};
+      if (data.mocap.includes(b)) at = poseAt(b, k);
       for (const j of jointsOf[b]) at = applyJoint(j, qpos, at);
       all.push({pos: at.pos, quat: unit(at.quat)});
     }
@@ -275,17 +278,21 @@
   const groups = [];
   let current = [], dirty = true;  // poses of bodies now; is the picture out of date?
   for (let b = 0; b < bodies; b++) { groups.push(new THREE.Group()); scene.add(groups[b]); }
-  function place(g, hull) {
-    const s = shape(g, hull), mesh = new THREE.Mesh(s.geometry, g.paint || (g.paint = paint(g))), frame = new THREE.Group();
+  function hang(g, hull, paint, group) {  // a shape on its body
+    const s = shape(g, hull), mesh = new THREE.Mesh(s.geometry, paint), frame = new THREE.Group();
     frame.position.set(...g.pos);
     frame.quaternion.set(g.quat[1], g.quat[2], g.quat[3], g.quat[0]);
     if (s.scale) mesh.scale.set(...s.scale);
     if (s.pos) mesh.position.set(...s.pos);
     if (s.quat) mesh.quaternion.set(s.quat[1], s.quat[2], s.quat[3], s.quat[0]);
     mesh.frustumCulled = false;
-    mesh.userData = g;
     frame.add(mesh);
-    groups[g.body].add(frame);
+    group.add(frame);
+    return mesh;
+  }
+  function place(g, hull) {
+    const mesh = hang(g, hull, g.paint || (g.paint = paint(g)), groups[g.body]);
+    mesh.userData = g;
     if (g.type === 0 && !(g.size[0] > 0 && g.size[1] > 0)) endless.push(mesh);
     return mesh;
   }
@@ -308,7 +315,55 @@
       g[key].receiveShadow = !g.site;
     }
     if (g[key]) g[key].visible = on;
+    if (ghost && ghost.groups.has(g.body) && !g.site) haunt(g, hull, on);
   }
+  // A recording beside the motion: what hangs on its joints once more, in one color, at the same time; before the motion where both are one.
+  const ghost = data.ghost && {groups: new Map(), qpos: floats(data.ghost.qpos), box: byId('ghost')};
+  if (ghost) {
+    const joints = new Set(data.ghost.joints.map(j => data.joints[j].body));
+    for (let b = 1; b < bodies; b++) {
+      if (!joints.has(b) && !ghost.groups.has(data.body_parentid[b])) continue;
+      const group = new THREE.Group();
+      scene.add(group);
+      ghost.groups.set(b, group);
+    }
+    ghost.paint = new THREE.MeshStandardMaterial({color: hex(dark ? 0xf2905c : 0xc8501e), roughness: 0.8, transparent: true, opacity: 0.5, depthWrite: false, side: THREE.FrontSide,
+      polygonOffset: true, polygonOffsetFactor: -1, polygonOffsetUnits: -4});
+    byId('haunted').hidden = false;
+    byId('ghostname').textContent = byId('ghostname').title = data.ghost.name;
+    ghost.box.addEventListener('change', arrange);
+  }
+  function haunt(g, hull, on) {
+    const key = hull ? 'hullGhost' : 'seenGhost', seen = on && ghost.box.checked;
+    if (seen && !g[key]) {
+      g[key] = hang(g, hull, ghost.paint, ghost.groups.get(g.body));
+      g[key].userData = {ghost: g};
+    }
+    if (g[key]) g[key].visible = seen;
+  }
+  function ghostPoses(k) {
+    const n = data.qpos0.length;
+    return kinematics([...ghost.qpos.subarray(k * n, (k + 1) * n)], k);
+  }
+  function moveGhost(k) {
+    if (!ghost) return;
+    const poses = ghostPoses(k);
+    ghost.groups.forEach((group, b) => setPose(group, poses[b]));
+  }
+  // A ghost may go where the motion does not: the extent that shows both, at most some times that of the motion.
+  function extent() {
+    if (!ghost || data.following) return data.extent;
+    if (ghost.extent) return ghost.extent;
+    const size = g => g.type === 3 ? g.size[0] + g.size[1] : g.type === 2 ? g.size[0] : g.type === 5 ? Math.hypot(g.size[0], g.size[1]) : g.type < 7 ? Math.hypot(...g.size) : data.extent / 10;
+    const seen = data.geoms.filter(g => g.type && ghost.groups.has(g.body)), every = Math.ceil(frames / 200);
+    let far = 0;
+    for (let k = 0; k < frames; k += every) {
+      const poses = ghostPoses(k);
+      for (const g of seen) far = Math.max(far, Math.hypot(...minus(plus(poses[g.body].pos, turn(poses[g.body].quat, g.pos)), data.center)) + size(g));
+    }
+    return ghost.extent = Math.min(Math.max(data.extent, Math.SQRT2 * far), 4 * data.extent);
+  }
+  function setPose(group, p) { group.position.set(...p.pos); group.quaternion.set(p.quat[1], p.quat[2], p.quat[3], p.quat[0]); }
   const used = [...new Set([...data.geoms, ...data.sites].map(g => g.group))].sort();
   const shown = new Set([0, 1, 2]);
   if (!data.geoms.some(g => g.body && shown.has(g.group))) data.geoms.forEach(g => shown.add(g.group));
@@ -530,13 +585,13 @@
     return {pos, quat: [q.w, q.x, q.y, q.z]};
   }
   function center(chosen) {  // in what panel and bar leave free
-    const w = stage.clientWidth, h = stage.clientHeight, x = w > 700 && !poster ? 140 : 0, y = data.moving && !poster ? 26 : 0;
+    const w = stage.clientWidth, h = stage.clientHeight, x = w > 700 && !poster && !inset ? 140 : 0, y = data.moving && !poster ? 26 : 0;
     if (chosen) camera.clearViewOffset(); else camera.setViewOffset(w, h, x, y, w, h);
     camera.updateProjectionMatrix();
   }
   function aim() {
     const chosen = data.cameras[+byId('camera').value - 1], fovy = chosen ? chosen.fovy[0] : 40;
-    const least = Math.min(1, camera.aspect), fits = 0.78 * data.extent / Math.sin(Math.atan(least * Math.tan(20 * Math.PI / 180)));
+    const least = Math.min(1, camera.aspect), fits = 0.78 * extent() / Math.sin(Math.atan(least * Math.tan(20 * Math.PI / 180)));
     if (!view.distance) view.distance = fits * (poster && poster[3] || 1);
     camera.fov = fovy > 0 && fovy < 180 ? fovy : 40;
     if (chosen) {
@@ -595,7 +650,7 @@
       aim();
     } else orbit(0.006 * dx, 0.006 * dy);
   });
-  if (!poster) canvas.addEventListener('wheel', e => { e.preventDefault(); view.distance *= Math.exp(0.001 * e.deltaY); aim(); }, {passive: false});
+  if (!poster && !inset) canvas.addEventListener('wheel', e => { e.preventDefault(); view.distance *= Math.exp(0.001 * e.deltaY); aim(); }, {passive: false});
 
   // ---- what is it? ---------------------------------------------------------------------------------------------------------
   const KINDS = ['plane', 'height field', 'sphere', 'capsule', 'ellipsoid', 'cylinder', 'box', 'mesh'];
@@ -659,7 +714,7 @@
   function put(poses) {
     const before = data.follow > 0 ? groups[data.follow].position.clone() : null, first = !current.length;
     current = poses;
-    poses.forEach((p, b) => { groups[b].position.set(...p.pos); groups[b].quaternion.set(p.quat[1], p.quat[2], p.quat[3], p.quat[0]); });
+    poses.forEach((p, b) => setPose(groups[b], p));
     stretch();
     if (before && follow.checked && !first) view.target.add(groups[data.follow].position).sub(before);
     if (before && follow.checked || byId('camera').value !== '0') aim();
@@ -667,6 +722,7 @@
   }
   function pose(k) {
     put(data.bodies.map((_, b) => poseAt(b, k)));
+    moveGhost(k);
     bend(k);
     mark(k);
     frame = k;
@@ -841,7 +897,7 @@
     a: () => orbit(-0.1, 0), d: () => orbit(0.1, 0), w: () => orbit(0, 0.1), s: () => orbit(0, -0.1), r: () => { start(); aim(); },
     '+': () => { view.distance *= 0.9; aim(); }, '=': () => keys['+'](), '-': () => { view.distance /= 0.9; aim(); },
     ',': () => { speed.selectedIndex = Math.max(0, speed.selectedIndex - 1); }, '.': () => { speed.selectedIndex = Math.min(speed.length - 1, speed.selectedIndex + 1); },
-    c: () => flip('contacts'), f: () => flip('forces'), t: () => flip('tendons'), l: () => flip('sites'),
+    c: () => flip('contacts'), g: () => flip('ghost'), f: () => flip('forces'), t: () => flip('tendons'), l: () => flip('sites'),
     h: () => { byId('shapes').value = byId('shapes').value === 'collision' ? 'seen' : 'collision'; arrange(); },
     v: () => { byId('camera').value = (+byId('camera').value + 1) % (data.cameras.length + 1); aim(); },
   };
@@ -885,9 +941,11 @@
   renderer.getContext().finish();
 
   // ---- for scripts: what is drawn, and the time at which the first picture was ------------------------------------------------
+  const poseOf = group => group && [...group.position.toArray(), group.quaternion.w, group.quaternion.x, group.quaternion.y, group.quaternion.z];
   window.pullback = {
     data, firstFrame: performance.now(), go, kinematics, addPlot, wrapPath, tendons: () => data.tendons.map(tendonPath), pick, camera, frame: () => frame, renderer,
-    pose: b => [...groups[b].position.toArray(), groups[b].quaternion.w, groups[b].quaternion.x, groups[b].quaternion.y, groups[b].quaternion.z],
+    pose: b => poseOf(groups[b]), ghost: b => ghost && poseOf(ghost.groups.get(b)) || null,
+    ghosts: () => data.geoms.filter(g => ['seenGhost', 'hullGhost'].some(key => g[key] && g[key].visible)).map(g => g.id),
     shown: () => data.geoms.filter(isShown).map(g => { const m = g.hullMesh && g.hullMesh.visible ? g.hullMesh : g.seenMesh; return {id: g.id, triangles: triangles(m)}; }),
     drawn() {  // triangles of geoms that the library drew: without shadows and all that is not a geom
       const shadows = sun.castShadow, hidden = [];

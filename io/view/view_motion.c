@@ -7,7 +7,12 @@
 #include "elementary/elementary.h"
 #include "io/view/view.h"
 
-enum { MOST_FRAMES = 20000, FRAMES_PER_SECOND = 120, LOOKS = 256 };  // frames that the camera takes into account
+enum {
+  MOST_FRAMES = 20000,
+  MOST_INSET = 1500,
+  FRAMES_PER_SECOND = 120,
+  LOOKS = 256
+};  // frames that the camera takes into account
 
 static pbStatus too_long(const View *v) {
   return pbContext_Fail(v->scene->ctx, pb_capacity, "the trajectory is too long for a page");
@@ -70,11 +75,11 @@ static pbStatus choose_frames(View *v) {
   if (!v->row_of || !v->time) return pbScene_NoMemory(v->scene->ctx);
 
   // seconds between frames: what the eye can follow, or more where the page would hold too many
-  double span = row_time(v, v->rows - 1) - row_time(v, 0), gap = 1.0 / FRAMES_PER_SECOND;
-  if (span * FRAMES_PER_SECOND > MOST_FRAMES) gap = span / MOST_FRAMES;
+  size_t most = v->inset ? MOST_INSET : MOST_FRAMES;
+  double span = row_time(v, v->rows - 1) - row_time(v, 0), gap = fmax(1.0 / FRAMES_PER_SECOND, span / (double)most);
 
   // where times do not ascend, every so many rows
-  size_t stride = v->rows / MOST_FRAMES + 1;
+  size_t stride = v->rows / most + 1;
   double next = -INFINITY;
 
   for (size_t row = 0; row < v->rows; row++) {
@@ -180,7 +185,8 @@ pbStatus pbView_ReadMotion(View *v) {
   PB_TRY(check_trajectory(v));
   PB_TRY(choose_frames(v));
   PB_TRY(make_poses(v));
-  return make_places(v);
+  PB_TRY(make_places(v));
+  return pbView_ReadGhost(v);
 }
 
 // ---- what the camera looks at ----------------------------------------------------------------------------------------
@@ -465,6 +471,7 @@ pbStatus pbView_PutMotion(const View *v, pbJson *j) {
   // what touches, what deforms, and how the bodies move
   put_contacts(v, j);
   put_skin(v, j);
+  pbView_PutGhost(v, j);
   pbJson_Numbers(j, "time", v->time, v->frames);
   return put_poses(v, j);
 }
@@ -529,8 +536,10 @@ pbStatus pbView_PutSeries(const View *v, pbJson *j) {
                 {"control", "control", "nu", NULL, pb_objActuator},
                 {"sensordata", "sensor", "nsensor", "sensor_adr", pb_objSensor}};
 
+  size_t kinds = v->inset ? 0 : sizeof series / sizeof *series;
+
   pbJson_Open(j, "series", '[');
-  for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
+  for (size_t i = 0; i < kinds; i++) {
     const pbArray *a = pbArrays_Find(v->trajectory, series[i].array);
     bool fits = a && a->type == pb_arrayReal && a->ndim == 2 && a->shape[0] && a->shape[1] && a->shape[0] + 1 >= v->rows;
     if (!fits) continue;

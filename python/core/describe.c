@@ -251,7 +251,9 @@ typedef struct Page {
   const char *file;           // the trajectory's name in messages; NULL: the model alone, at a keyframe
   int keyframe;
   bool glb, collision;
-  pbArrays *trajectory;
+  const char *ghost_file;  // a recording beside the motion; NULL: none, or arrays
+  double ghost_start;
+  pbArrays *trajectory, *ghost;
   pbModel *looks;
 } Page;
 
@@ -286,6 +288,7 @@ static pbStatus save_page(Page *p, const pbShown *shown) {
 
 static pbStatus save(Page *p) {
   PB_TRY(settle(&p->s));
+  if (p->ghost_file) PB_TRY(pbArrays_Load(p->s.job.ctx, p->ghost_file, &p->ghost));
   if (!p->file) PB_TRY(pbView_Start(p->s.job.ctx, p->s.compiled, p->s.theta, p->keyframe, p->trajectory));
   const pbShown shown = {.model = p->s.compiled,
                          .theta = p->s.theta,
@@ -293,17 +296,30 @@ static pbStatus save(Page *p) {
                          .path = p->path,
                          .collision = p->collision,
                          .progress = pyJob_Parts,
-                         .user = &p->s.job};
+                         .user = &p->s.job,
+                         .ghost = p->ghost,
+                         .ghost_file = p->ghost_file,
+                         .ghost_start = p->ghost_start};
   return p->glb ? save_glb(p, &shown) : save_page(p, &shown);
 }
 
-// (model, path, [(name, shape, array), ...] or None, keyframe, whether only what collides, output, whether as glTF)
+// A file, or the arrays of a rollout; None: there is none.
+static bool read_ghost(Page *p, PyObject *given) {
+  if (given == Py_None) return true;
+  if (PyList_Check(given)) return pyArrays_Read(given, p->s.job.ctx, &p->ghost);
+  p->ghost_file = PyUnicode_AsUTF8AndSize(given, NULL);
+  return p->ghost_file != NULL;
+}
+
+// (model, path, [(name, shape, array), ...] or None, keyframe, whether only what collides, output, whether as glTF, ghost: such a
+// list, a file or None, its clock at time 0)
 PyObject *pyDescribe_Page(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *model, *arrays, *result = NULL;
+  PyObject *model, *arrays, *ghost, *result = NULL;
   int collision, glb;
   Page p = {.file = NULL};
-  if (!PyArg_ParseTuple(args, "O!sOipsp", pyModel_Type, &model, &p.path, &arrays, &p.keyframe, &collision, &p.output, &glb))
+  if (!PyArg_ParseTuple(args, "O!sOipspOd", pyModel_Type, &model, &p.path, &arrays, &p.keyframe, &collision, &p.output, &glb,
+                        &ghost, &p.ghost_start))
     return NULL;
   p.collision = collision;
   p.glb = glb;
@@ -313,7 +329,7 @@ PyObject *pyDescribe_Page(PyObject *module, PyObject *args) {
   PyObject *list = moving ? Py_NewRef(arrays) : PyList_New(0);
   bool read = list && PyList_Check(list) && pyArrays_Read(list, p.s.job.ctx, &p.trajectory);
   Py_XDECREF(list);
-  if (!read) goto done;
+  if (!read || !read_ghost(&p, ghost)) goto done;
   if (moving) p.file = "the rollout";
 
   pbStatus status;
@@ -324,6 +340,7 @@ PyObject *pyDescribe_Page(PyObject *module, PyObject *args) {
 
 done:
   pbArrays_Destroy(p.trajectory);
+  pbArrays_Destroy(p.ghost);
   pbModel_Destroy(p.looks);
   end(&p.s);
   return result;

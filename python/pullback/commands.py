@@ -304,14 +304,16 @@ def arrays(rollout: Rollout, first: bool = False) -> dict[str, Array]:
     return found
 
 
-def save(rollout: Rollout, path: Path, *, shapes: str = "all") -> str:
+def save(rollout: Rollout, path: Path, *, shapes: str = "all", ghost: Path | Rollout | None = None, ghost_start: float = 0) -> str:
     """A rollout as a page (.html) or a moving scene (.glb), both of one world, or a trajectory file of the program (.npz).
 
-    shapes: of a page and a scene, as of view.
+    shapes: of a page and a scene, as of view; ghost, ghost_start: of a page, as of view.
     """
     path = path_of(path, "path")
     kind = os.path.splitext(path)[1]
-    only_collision = _only_collision(shapes)
+    only_collision, beside, begin = _only_collision(shapes), _ghost(ghost), float(shaped(ghost_start, (), "ghost_start"))
+    if ghost is not None and kind != ".html":
+        raise ArgumentError(f"ghost: a page has one (.html), found {path!r}")
     if kind == ".npz":
         np.savez(path, **arrays(rollout))
         return path
@@ -319,9 +321,22 @@ def save(rollout: Rollout, path: Path, *, shapes: str = "all") -> str:
         raise ArgumentError(f"path: expected a name that ends in .html, .npz or .glb, found {path!r}")
     if rollout.batch is not None:
         raise ArgumentError("a page shows one world: save model.rollout of one")
-    motion = [(name, a.shape, a) for name, a in ((name, np.ascontiguousarray(a, np.float64)) for name, a in arrays(rollout).items())]
-    _core.page(as_run(rollout), _path(rollout.model), motion, -1, only_collision, path, kind == ".glb")
+    _core.page(as_run(rollout), _path(rollout.model), _listed(rollout), -1, only_collision, path, kind == ".glb", beside, begin)
     return path
+
+
+def _listed(rollout):
+    """The arrays of a trajectory file, each with its name and shape."""
+    return [(name, a.shape, a) for name, a in ((name, np.ascontiguousarray(a, np.float64)) for name, a in arrays(rollout).items())]
+
+
+def _ghost(given):
+    """What the page's ghost is read from: a file, or the arrays of a rollout."""
+    if given is None or not isinstance(given, Rollout):
+        return _file(given, "ghost")
+    if given.batch is not None:
+        raise ArgumentError("ghost: a page shows one world: model.rollout of one")
+    return _listed(given)
 
 
 def as_run(rollout: Rollout) -> Model:
@@ -335,7 +350,7 @@ def as_run(rollout: Rollout) -> Model:
 
 
 def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | str | None = None, shapes: str = "all", open: bool = False,
-         result: Found = None) -> str:
+         result: Found = None, ghost: Path | Rollout | None = None, ghost_start: float = 0) -> str:
     """A web page that plays a rollout, or shows a model with its joints to move; returns its path.
 
     shown         a Model, or a Rollout of one world
@@ -343,8 +358,13 @@ def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | st
     keyframe      pose of a model alone, not of a rollout;  shapes: "all", or "collision" without those that are only seen
     open          True: also in the browser of this machine
     result        of a model: what optimize found, as of check
+    ghost         of a rollout: a recording (CSV or .npz) or another Rollout, whose bodies are drawn as well, translucent, where they are at
+                  the same time: between its samples, before the first and after the last as those are; joints without a sample are where
+                  the rollout has them
+    ghost_start   seconds, of the ghost's clock at time 0 of the rollout
 
-    The page needs no network. Raises ArgumentError for something else or a batch, FileError.
+    The page needs no network. Raises ArgumentError for something else or a batch, FileError, InputError for a ghost without times or of
+    another robot.
     """
     if not isinstance(shown, (Model, Rollout)):
         raise ArgumentError(f"expected a Model or a Rollout, found {type(shown).__name__}")
@@ -354,10 +374,12 @@ def view(shown: Model | Rollout, path: Path | None = None, *, keyframe: int | st
             raise ArgumentError("keyframe: a rollout has its own states")
         if result is not None:
             raise ArgumentError("result: a rollout has its own parameters")
-        save(shown, path, shapes=shapes)
+        save(shown, path, shapes=shapes, ghost=ghost, ghost_start=ghost_start)
     else:
+        if ghost is not None:
+            raise ArgumentError("ghost: stands beside a rollout, and a model has none")
         shown = _model(shown, result)
-        _core.page(shown, _path(shown), None, _keyframe(shown, keyframe), _only_collision(shapes), path, False)
+        _core.page(shown, _path(shown), None, _keyframe(shown, keyframe), _only_collision(shapes), path, False, None, 0.0)
     if open:
         import webbrowser
         webbrowser.open(f"file://{os.path.abspath(path)}")

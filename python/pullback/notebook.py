@@ -24,7 +24,7 @@ def frame(model: Model, arrays: Mapping[str, Array] | None, says: str) -> str:
     motion = None if arrays is None else [(name, a.shape, np.ascontiguousarray(a, np.float64)) for name, a in arrays.items()]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "page.html")
-        _core.page(model, model.path or "model.xml", motion, -1, False, path, False)
+        _core.page(model, model.path or "model.xml", motion, -1, False, path, False, None, 0.0)
         with open(path, encoding="utf-8") as file:
             page = file.read()
     return (f'<iframe srcdoc="{html.escape(page)}" style="width: 100%; height: {_HEIGHT}px; border: 0" title="{html.escape(says)}"></iframe>'

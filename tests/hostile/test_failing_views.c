@@ -51,7 +51,9 @@ static pbStatus run(pbContext *ctx, const char *file, Parts *p, FILE *out) {
   const double *theta = pbModel_DefaultParams(p->model);
   const pbShown shown = {.model = p->model, .theta = theta, .path = file};
   PB_TRY(make_trajectory(ctx, p));
-  PB_TRY(pbView_Page(ctx, &shown, p->set, "run.npz", out));
+  pbShown haunted = shown;
+  haunted.ghost = p->set;
+  PB_TRY(pbView_Page(ctx, &haunted, p->set, "run.npz", out));
 
   PB_TRY(pbArrays_Create(ctx, &p->start));
   PB_TRY(pbView_Start(ctx, p->model, theta, -1, p->start));

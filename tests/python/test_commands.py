@@ -242,6 +242,25 @@ def test_what_is_saved(model, tmp_path):
     assert os.path.getsize(pb.view(model, tmp_path / "model.html")) > 1e5
 
 
+def test_a_ghost_beside_a_rollout(model, tmp_path):
+    """Another rollout, its file, a log: the program's page each time."""
+    r, other = model.rollout(model.init(), np.zeros((50, model.nu))), model.rollout(model.init(), np.full((40, model.nu), .2))
+    r.save(tmp_path / "run.npz"), other.save(tmp_path / "other.npz")
+    joint = model.names("joint")[1]
+    (tmp_path / "log.csv").write_text(f"time,qpos:{joint}\n0.01,0.1\n0.05,\n0.08,0.3\n")
+    pages = []
+    for ghost, name, more in ((other, "other.npz", []), (tmp_path / "other.npz", "other.npz", []), (tmp_path / "log.csv", "log.csv", ["--ghost-start", "0.01"])):
+        pb.view(r, tmp_path / "run.html", ghost=ghost, ghost_start=0.01 if more else 0)
+        program("view", QUADRUPED, str(tmp_path / "run.npz"), "--ghost", str(tmp_path / name), *more, "-o", str(tmp_path / "program.html"))
+        made, expected = ((tmp_path / page).read_text() for page in ("run.html", "program.html"))
+        assert made.replace('"name": "the ghost"', f'"name": "{name}"', 1) == expected
+        pages.append(made)
+    assert len({page.split('"ghost": {')[1] for page in pages}) == 3
+    with pytest.raises(pb.InputError, match="no column is a position"):
+        (tmp_path / "log.csv").write_text("time,foreign\n0,1\n")
+        pb.view(r, tmp_path / "run.html", ghost=tmp_path / "log.csv")
+
+
 HOPPER = os.path.join(ROOT, "examples", "hopper", "hopper.xml")
 MOCAP = """<mujoco><option timestep=".005"/><worldbody><body name="hand" mocap="true" pos="0 0 1"><geom name="h" type="box" size=".1 .1 .02"/></body>
 <body name="ball" pos="0 .02 1.12"><freejoint/><geom size=".1"/></body></worldbody><equality><weld body1="hand" body2="ball" solref=".05 1"/></equality>
@@ -404,6 +423,9 @@ def test_a_check_is_told_how_led_bodies_move():
     (lambda m, r: pb.view(r, "run.py"), "ends in .html or .glb or .npz"),
     (lambda m, r: pb.view(r, "run.html", keyframe=0), "keyframe: a rollout has its own states"),
     (lambda m, r: pb.view(r, "run.html", shapes="some"), "shapes: expected all or collision"),
+    (lambda m, r: pb.view(m, "model.html", ghost="log.csv"), "ghost: stands beside a rollout"),
+    (lambda m, r: pb.view(r, "run.glb", ghost="log.csv"), "ghost: a page has one"),
+    (lambda m, r: pb.view(r, "run.html", ghost=3), "ghost: expected a path"),
     (lambda m, r: r.save(""), "path: expected a path"),
 ])
 def test_names_of_files_that_are_none(tmp_path, monkeypatch, call, said):

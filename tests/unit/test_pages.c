@@ -1,4 +1,5 @@
 // Pages of results: what is filled in where, that names are text whatever is in them, and that the numbers are those of the JSON.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +64,7 @@ static int count(const char *text, const char *part) {
 }
 
 // What every page is: whole, and nothing of a name is an element of it.
-static void check_page(const char *page, const char *kind) {
+static void check_whole(const char *page, const char *kind) {
   char mark[40];
   snprintf(mark, sizeof mark, "\"kind\": \"%s\"", kind);
   assert_non_null(strstr(page, mark));
@@ -75,6 +76,11 @@ static void check_page(const char *page, const char *kind) {
   assert_int_equal(count(page, "</script>"), 3);
   assert_non_null(strstr(page, "<title>a&lt;") ? page : strstr(page, "<title>script&gt;"));
   assert_non_null(strstr(page, "default-src 'none'"));
+}
+
+// And without the library that draws in space.
+static void check_page(const char *page, const char *kind) {
+  check_whole(page, kind);
   assert_null(strstr(page, "http://www.w3.org/1999"));
 }
 
@@ -167,8 +173,72 @@ static void test_search_page(void **state) {
   pbContext_Destroy(ctx);
 }
 
+// A slide whose sensor shows 2 x + 1 a tenth of a second late, and a ball joint.
+#define RECORDED                                                                                                          \
+  "{\"model\": \"<mujoco><worldbody><body><joint name='x' type='slide'/><geom size='.1' mass='1'/><body><joint name='b' " \
+  "type='ball'/><geom size='.1' pos='.2 0 0' mass='1'/></body></body></worldbody></mujoco>\", \"steps\": 100, "           \
+  "\"variables\": [{\"state\": \"qvel\"}], \"loss\": [%s]}"
+#define LATE                                                                                                       \
+  "{\"qpos\": \"x\", \"at\": [0.12, 0.15], \"target\": [[3], [null]], \"gain\": 2, \"bias\": 1, \"delay\": 0.1}, " \
+  "{\"qpos\": \"b\", \"at\": [0.04, 0.16], \"target\": [[1, 0, 0, 0], [0, 0, 0, 1]]}"
+
+static pbTask *recorded(pbContext *ctx, const char *loss) {
+  char text[2000];
+  pbTask *task = NULL;
+  snprintf(text, sizeof text, RECORDED, loss);
+  pbStatus status = pbTask_Parse(ctx, text, strlen(text), NULL, "<img>.json", &task);
+  if (status != pb_ok) fail_msg("%s", pbContext_Error(ctx));
+  return task;
+}
+
+static void test_recorded_positions(void **state) {
+  (void)state;
+  pbContext *ctx = pbContext_Create(NULL);
+  pbTask *task = recorded(ctx, LATE);
+  pbArrays *set = NULL;
+  assert_int_equal(pbArrays_Create(ctx, &set), pb_ok);
+  assert_int_equal(pbTask_Recorded(task, pbTask_Start(task), 0, set), pb_ok);
+
+  // by time, as if it had come at once: 0.02, 0.04, 0.05, 0.16
+  const double *time = pbArrays_Reals(set, "time", 4), *qpos = pbArrays_Reals(set, "qpos", 4 * 5);
+  assert_non_null(time);
+  assert_non_null(qpos);
+  const double expected[] = {0.02, 0.04, 0.05, 0.16};
+  for (int k = 0; k < 4; k++) assert_true(fabs(time[k] - expected[k]) < 1e-12);
+
+  // one sample of the slide, two of the ball
+  assert_true(qpos[0] == 1 && isnan(qpos[5]) && isnan(qpos[10]) && isnan(qpos[15]));
+  assert_true(isnan(qpos[1]) && qpos[6] == 1 && qpos[9] == 0 && isnan(qpos[11]) && qpos[16] == 0 && qpos[19] == 1);
+  pbArrays_Destroy(set);
+  pbTask_Destroy(task);
+  pbContext_Destroy(ctx);
+}
+
+// Pages of a search with recorded positions, and of one without.
+static void test_search_page_plays(void **state) {
+  (void)state;
+  const char *const losses[] = {LATE, "{\"qpos\": \"x\", \"at\": \"final\", \"target\": 1}",
+                                "{\"qvel\": \"x\", \"at\": [0.1, 0.2], \"target\": [[1], [2]]}"};
+  for (int k = 0; k < 3; k++) {
+    pbContext *ctx = pbContext_Create(NULL);
+    Search s = {.task = recorded(ctx, losses[k])};
+    assert_int_equal(pbTask_Run(s.task, &(pbRunOptions){.iterations = 2}, &s.result), pb_ok);
+
+    // as text of JSON: nothing in it ends the script that holds it
+    char *page = page_of(ctx, put_search, &s, &(pbPageHead){.path = wicked});
+    if (k == 0) check_whole(page, "optimize");
+    else check_page(page, "optimize");
+    assert_true((strstr(page, "\"motion\": {") != NULL) == (k == 0));
+    if (k == 0) assert_true(strstr(page, "\"page\": \"\\u003c!DOCTYPE html") || strstr(page, "\"why_none\": "));
+    free(page);
+    pbTask_Destroy(s.task);
+    pbContext_Destroy(ctx);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_marks), cmocka_unit_test(test_check_page),
-                                     cmocka_unit_test(test_audit_page), cmocka_unit_test(test_search_page)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_marks),       cmocka_unit_test(test_check_page),         cmocka_unit_test(test_audit_page),
+      cmocka_unit_test(test_search_page), cmocka_unit_test(test_recorded_positions), cmocka_unit_test(test_search_page_plays)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
