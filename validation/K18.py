@@ -3,7 +3,7 @@
 Cars on a wet winding road are watched from above: their places, with noise, 25 times a second, and nothing else. A car on one track with a
 formula of its tires and a driver who looks ahead on the road, in the step as a policy, is fitted to tracks of some cars: friction of the
 road, stiffness of the tires, how far drivers look ahead, and of each car where it began, what speed and which side of the lane its driver
-likes. Then other cars are watched for two seconds in curves, and predicted for three more. The plant is not the engine: four wheels, each with its
+likes, how much further ahead than others. Then other cars are watched for two seconds in curves, and predicted for three more. The plant is not the engine: four wheels, each with its
 slip and share of a limited grip, a steering that lags, drivers who differ and whose hands shake."""
 import numpy as np
 
@@ -24,7 +24,8 @@ PARTS = ((1.5, 8), (3, 8), (SECONDS, 60))  # of the tracks, s, and iterations
 CAR = f"""<mujoco><option timestep="{STEP}" gravity="0 0 0"><flag contact="disable"/></option><worldbody><body name="car">
 <joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/><joint name="yaw" type="hinge" axis="0 0 1"/>
 <inertial pos="0 0 0" mass="{MASS:g}" diaginertia="{TURN:g} {TURN:g} {TURN:g}"/></body></worldbody><actuator>
-<general name="speed" joint="x" dyntype="integrator" gainprm="0"/><general name="side" joint="y" dyntype="integrator" gainprm="0"/></actuator></mujoco>"""
+<general name="speed" joint="x" dyntype="integrator" gainprm="0"/><general name="side" joint="y" dyntype="integrator" gainprm="0"/>
+<general name="care" joint="y" dyntype="integrator" gainprm="0"/></actuator></mujoco>"""
 
 
 # ---- the plant ------------------------------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ def watched(states, rng, seconds):
 def layers(friction, stiffness, preview):
     """The driver, who steers and drives; the tires of both axles; their forces along x and y and torque."""
     lies = " + ".join(f"{a}*sin({2 * np.pi / w!r}*px + {p})" for a, w, p in WAVES)
-    steers = (f"far = p0*x6; px = x0 + far*cos(x2); py = {lies} + x7; off = atan2(py - x1, px - x0) - x2; "
+    steers = (f"far = p0*(1 + x8)*x6; px = x0 + far*cos(x2); py = {lies} + x7; off = atan2(py - x1, px - x0) - x2; "
               f"max(-0.5, min(0.5, atan({2 * BASE!r}*sin(off)/far)))")
     ahead, aside = "(x3*cos(x2) + x4*sin(x2))", "(x4*cos(x2) - x3*sin(x2))"
     # now x0, ...: yaw, velocity ahead and to the left, rate of yaw, steering, pull
@@ -109,9 +110,9 @@ def task(times, places, parameters, unknown=True, ahead=0., iterations=25):
         speed = float(np.hypot(x[1], y[1]))
         turning = 2 * (x[1] * y[2] - y[1] * x[2]) / speed**2
         trajectories.append({"steps": round((times[-1] + ahead) / STEP),
-                             "init": {"qpos": [x[0], y[0], np.arctan2(y[1], x[1])], "qvel": [x[1], y[1], turning], "act": [speed, 0]},
+                             "init": {"qpos": [x[0], y[0], np.arctan2(y[1], x[1])], "qvel": [x[1], y[1], turning], "act": [speed, 0, 0]},
                              "loss": [{"qpos": ["x", "y"], "at": times.tolist(), "target": track.tolist(), "sigma": NOISE}]})
-        variables += [{"name": f"{word} {k}", "state": word, "trajectory": k, **({"prior": {"sigma": [1, ASIDE]}} if word == "act" else {})}
+        variables += [{"name": f"{word} {k}", "state": word, "trajectory": k, **({"prior": {"sigma": [1, ASIDE, DIFFERENT]}} if word == "act" else {})}
                       for word in ("qpos", "qvel", "act")]
     policy = {"observe": [{"qpos": ["x", "y", "yaw"]}, {"qvel": ["x", "y", "yaw"]}, {"act": True}],
               "layers": layers(*parameters), "output": {"force": ["x", "y", "yaw"]}}
