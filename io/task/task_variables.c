@@ -458,7 +458,8 @@ static pbStatus read_ranges(pbTaskReader *r, const json_t *object, pbTask *task,
     // as many values as components hold at every knot; otherwise one for all or all of them
     bool spread = json_is_array(given) && json_array_size(given) == each && each != count;
     memcpy(few, preset[k], each * sizeof *few);
-    for (size_t i = 0; i < each && k == 1 && v->logarithm; i++) few[i] = fmax(few[i], 0);  // unless it is stated
+    size_t positive = k == 1 && v->logarithm ? each : 0;  // bounds below of a logarithm, unless stated
+    for (size_t i = 0; i < positive; i++) few[i] = fmax(few[i], 0);
     if (spread) status = pbTaskReader_Spread(r, object, keys[k], each, few);
     for (size_t i = 0; i < count; i++) values[k][i] = few[i % each];
     if (!spread && status == pb_ok) status = pbTaskReader_Spread(r, object, keys[k], count, values[k]);

@@ -313,7 +313,8 @@ static bool is_seen(const pbTask *task, const double *z, const Sureness *s, cons
 
   for (int e = 0; e < n; e++) {
     double along = 0;
-    for (int a = v->first; a < end && s->L[e] == 0; a++) {
+    if (s->L[e] > 0) continue;
+    for (int a = v->first; a < end; a++) {
       if (s->length[a] > 0) along += pbTask_ValueBy(task, z, i, a) / s->length[a] * s->V[a * n + e];
     }
     if (fabs(along) > 1e-4 * sqrt(size)) return false;
@@ -325,7 +326,8 @@ static bool is_seen(const pbTask *task, const double *z, const Sureness *s, cons
 static void sort_out_bodies(const pbTask *task, const double *z, Sureness *s) {
   for (int k = 0; k < task->variable_count; k++) {
     const pbVariable *v = &task->variables[k];
-    for (int i = v->first; i < v->first + v->count && v->kind == pb_varyInertia; i++)
+    if (v->kind != pb_varyInertia) continue;
+    for (int i = v->first; i < v->first + v->count; i++)
       s->determined[i] = is_seen(task, z, s, v, i) ? pb_isDetermined : pb_isUndetermined;
   }
 }

@@ -123,7 +123,8 @@ def test_delay_gain_and_inertia():
     (dict(delay={"gyr": .1}), pb.ArgumentError, "delay: nothing measured is called gyr"),
     (dict(controls=[1]), pb.ArgumentError, "controls: the logs have columns"),
     (dict(starts=0), pb.ArgumentError, "starts: expected at least one"),
-    (dict(log={"time": .002 * np.arange(1200), "elbow": np.zeros(1200)}, sigma=1, window=1e-9), pb.ArgumentError, "window: 1199 pieces, and 1000"),
+    (dict(log={"time": .002 * np.arange(1200), "elbow": np.zeros(1200)}, sigma=1, window=1e-9), pb.ArgumentError,
+     "window: 1199 pieces, and 1000"),
     (dict(start="here"), pb.ArgumentError, "start: expected"),
     (dict(window=-1), pb.ArgumentError, "window: expected"),
     (dict(init=3), pb.ArgumentError, "init: expected a State"),
@@ -140,8 +141,8 @@ def test_a_dead_sensor_says_nothing_and_delays_go_by_any_name():
     assert {t["name"] for t in fit["terms"]} == {"qpos:shoulder", "sensor:gyro"} and fit.deviations["dof_damping:shoulder"] > 0
 
     # a gap that is longer than a piece; one sensor's, and all
-    gap = {name: np.where((columns["time"] > .35) & (columns["time"] < .65), math.nan, column) for name, column in record(1).items()
-           if not name.startswith("control") and name != "time"}
+    gap = {name: np.where((columns["time"] > .35) & (columns["time"] < .65), math.nan, column)
+           for name, column in record(1).items() if not name.startswith("control") and name != "time"}
     columns = record(1) | gap
     pieces = pb.identify(ARM, columns, ["dof_damping:shoulder"], window=.1, **HOW)
     assert len(pieces.trajectories) == 8 and pieces.deviations["dof_damping:shoulder"] > 0
