@@ -263,8 +263,8 @@ def test_a_dead_sensor_says_nothing_and_delays_go_by_any_name():
     assert {t["name"] for t in fit["terms"]} == {"qpos:shoulder", "sensor:gyro"} and fit.deviations["dof_damping:shoulder"] > 0
 
     # a gap that is longer than a piece; one sensor's, and all
-    gap = {name: np.where((columns["time"] > .35) & (columns["time"] < .65), math.nan, column) for name, column in record(1).items()
-           if not name.startswith("control") and name != "time"}
+    gap = {name: np.where((columns["time"] > .35) & (columns["time"] < .65), math.nan, column)
+           for name, column in record(1).items() if not name.startswith("control") and name != "time"}
     columns = record(1) | gap
     pieces = pb.identify(ARM, columns, ["dof_damping:shoulder"], window=.1, **HOW)
     assert len(pieces.trajectories) == 8 and pieces.deviations["dof_damping:shoulder"] > 0
