@@ -5,6 +5,7 @@ import math
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -283,7 +284,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
     Returns a Fit. Raises ArgumentError where a log has nothing of this model, InputError with file, line and column, FileError, StepError.
     """
     with _folder(output) as folder:
-        source = _source(model, folder)
+        source, unsaid = _source(model, folder)
         compiled = model if isinstance(model, Model) else (loads(source) if source.lstrip().startswith("<") else load(source))
         about = _core.info(compiled, "")
         fit, held_out = _logs(log, folder, 0, "log"), _logs(test, folder, 1000, "test")
@@ -297,7 +298,8 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         for one in held_out:
             made.add(one, "test")
         made.check()
-        description = {**(task or {}), "model": source, "trajectories": made.trajectories, "variables": _variables(unknowns) + made.variables,
+        given = dict(task or {})
+        description = {**given, "parameters": {**unsaid, **given.get("parameters", {})}, "model": source, "trajectories": made.trajectories, "variables": _variables(unknowns) + made.variables,
                        "optimizer": {"method": "gauss-newton" if loss == "squared" else "lbfgs", **({"starts": starts} if starts > 1 else {}),
                                      **(optimizer or {})}}
         files = [one.path for one in fit + held_out + ([acts] if acts else [])] + ([source] if os.path.exists(source) else [])
@@ -360,12 +362,20 @@ def _folder(output):
 
 
 def _source(model, folder):
+    """A model as a task takes it, and the parameters that its file cannot say (docs/export.md)."""
     if isinstance(model, Model):
         path = os.path.join(folder, "model.xml")
-        model.save(path)
-        return path
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.save(path)
+        back = load(path)
+        unsaid = {name: model.params[name].tolist() for name in back.params if not np.array_equal(model.params[name], back.params[name])}
+        for warning in told:  # the task says these parameters
+            if not any(f"cannot say {name}" in str(warning.message) for name in unsaid):
+                warnings.warn(warning.message, warning.category, stacklevel=3)
+        return path, unsaid
     text = path_of(model, "model") if not (isinstance(model, str) and model.lstrip().startswith("<")) else model
-    return text if text.lstrip().startswith("<") else os.path.abspath(text)
+    return text if text.lstrip().startswith("<") else os.path.abspath(text), {}
 
 
 def _logs(given, folder, first, called):

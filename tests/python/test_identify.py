@@ -100,6 +100,17 @@ def test_a_log_that_is_held_out_tells_of_the_model():
     assert wrong["test_loss"] > 5 * fit["test_loss"]
 
 
+def test_a_model_keeps_what_its_file_cannot_say():
+    """Parameters without an attribute of MJCF go with the task, and what no task can say is warned of."""
+    law = pb.loads(ARM).with_params({"dof_frictionloss": [.05, 0.], "dof_stiction": [.04, 0.]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = pb.identify(law, record(1), ["dof_stiction:shoulder"], sigma={"qpos": SIGMA, "gyro": 10 * SIGMA}, optimizer={"iterations": 0})
+    assert fit["variables"][0]["start"] == [.04]
+    with pytest.warns(RuntimeWarning, match="cannot say"):
+        pb.identify(pb.loads(ARM, contact={"kappa": 1e-3}), record(1), ["dof_damping:shoulder"], optimizer={"iterations": 0})
+
+
 def test_windows_and_what_the_log_shows_of_the_start():
     columns = record(5, seconds=1.5)
     whole = pb.identify(ARM, columns, UNKNOWNS, **HOW)
