@@ -3,8 +3,8 @@
 Cars on a wet winding road are watched from above: their places, with noise, 25 times a second, and nothing else. A car on one track with a
 formula of its tires and a driver who looks ahead on the road, in the step as a policy, is fitted to tracks of some cars: friction of the
 road, stiffness of the tires, how far drivers look ahead, and of each car where it began, what speed and which side of the lane its driver
-likes, how much further ahead than others. Then other cars are watched for two seconds in curves, and predicted for three more. The plant is not the engine: four wheels, each with its
-slip and share of a limited grip, a steering that lags, drivers who differ and whose hands shake."""
+likes, how much further ahead than others. Then other cars are watched for two seconds in curves, and predicted for three more. The plant is
+not the engine: four wheels, each with its slip and share of a limited grip, a steering that lags, drivers who differ and whose hands shake."""
 import numpy as np
 
 from common import below, reported, row

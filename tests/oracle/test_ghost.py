@@ -13,7 +13,8 @@ MODEL = """<mujoco model="arm"><option timestep="0.004"/><worldbody><geom name="
   <body name="held" mocap="true" pos="1 0 0.5"><geom size="0.03"/></body>
   <body name="base" pos="0 0 1"><freejoint name="root"/><geom name="trunk" type="box" size="0.2 0.1 0.1"/>
     <body name="arm" pos="0.2 0 0"><joint name="shoulder" type="ball"/><geom name="upper" type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/>
-      <body name="hand" pos="0.3 0 0"><joint name="elbow" axis="0 1 0"/><joint name="reach" type="slide" axis="1 0 0"/><geom name="lower" type="capsule" fromto="0 0 0 0.2 0 0" size="0.02"/>
+      <body name="hand" pos="0.3 0 0"><joint name="elbow" axis="0 1 0"/><joint name="reach" type="slide" axis="1 0 0"/>
+      <geom name="lower" type="capsule" fromto="0 0 0 0.2 0 0" size="0.02"/>
         <site name="tip" pos="0.2 0 0"/></body></body></body>
   <body name="far" pos="-1 0 0.4"><joint name="alone"/><geom name="flag" type="box" size="0.1 0.02 0.1"/></body></worldbody></mujoco>"""
 PENDULUM = """<mujoco model="pendulum"><option timestep="0.005"/><worldbody><body name="rod"><joint name="hinge" axis="0 1 0" damping="0.02"/>
@@ -98,7 +99,8 @@ def test_a_box_and_a_key_hide_it(browser, folder):
     shown = browser.run("pullback.shown()")
     drawn = browser.run("pullback.drawn()")
     def picture():
-        browser.run("document.getElementById('panel').hidden = true, pullback.go(20), new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        browser.run("document.getElementById('panel').hidden = true, pullback.go(20), "
+                    "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return png(browser.shot(folder / "shot.png")).astype(int)
 
     there = picture()
@@ -143,7 +145,8 @@ def test_the_first_look_shows_both(browser, folder, run):
     opened(browser, folder / "swing.html")
     for frame in range(0, 60, 10):
         at = browser.run(f"(pullback.go({frame}), (() => {{ const p = pullback.ghost(1), turn = 2 * Math.atan2(p[5], p[3]);"
-                         "const end = new THREE.Vector3(-0.4 * Math.sin(turn), 0, -0.4 * Math.cos(turn)); pullback.camera.updateMatrixWorld(); return end.project(pullback.camera).toArray(); })())")
+                         "const end = new THREE.Vector3(-0.4 * Math.sin(turn), 0, -0.4 * Math.cos(turn)); pullback.camera.updateMatrixWorld(); "
+                         "return end.project(pullback.camera).toArray(); })())")
         assert abs(at[0]) < 1 and abs(at[1]) < 1, (frame, at)
 
 
@@ -187,17 +190,20 @@ def fit(run, tmp_path_factory):
     """A pendulum whose encoder is late, counts twice and is off; the second of two trajectories has positions."""
     to = tmp_path_factory.mktemp("fit")
     (to / "pendulum.xml").write_text(PENDULUM)
-    (to / "start.json").write_text(json.dumps({"model": "pendulum.xml", "steps": 1, "loss": [{"qvel": "hinge"}], "variables": [{"parameter": "dof_damping:hinge"}]}))
+    (to / "start.json").write_text(json.dumps({"model": "pendulum.xml", "steps": 1, "loss": [{"qvel": "hinge"}],
+                                                 "variables": [{"parameter": "dof_damping:hinge"}]}))
     np.savez(to / "start.npz", qpos=[[1.2]], qvel=[[0.]])
     run("simulate", to / "pendulum.xml", "--param", "dof_damping:hinge=0.05", "--init", to / "start.npz", "--steps", 300, "-q", "-o", to / "true.npz")
     true = np.load(to / "true.npz")
     times = np.arange(3, 290, 7) * 0.005
     seen = 2 * np.interp(times - 0.03, true["time"], true["qpos"][:, 0]) + 0.25
-    (to / "log.csv").write_text("stamp [s],angle [rad]\n" + "".join(f"{7 + t:.9f},{a:.17g}\n" if k % 5 else f"{7 + t:.9f},\n" for k, (t, a) in enumerate(zip(times, seen))))
+    rows = (f"{7 + t:.9f},{a:.17g}\n" if k % 5 else f"{7 + t:.9f},\n" for k, (t, a) in enumerate(zip(times, seen)))
+    (to / "log.csv").write_text("stamp [s],angle [rad]\n" + "".join(rows))
     term = {"qpos": "hinge", "gain": 2, "bias": 0.25, "delay": 0.03, "target": {"file": "log.csv", "time": "stamp", "start": 7, "columns": ["angle"]}}
     begin = {"init": {"qpos": [1.2]}, "steps": 300}
     task = {"model": "pendulum.xml", "variables": [{"name": "damping", "parameter": "dof_damping:hinge", "start": 0.01}],
-            "trajectories": [{**begin, "steps": 50, "loss": [{"qvel": "hinge", "target": {"file": "true.npz", "array": "qvel"}, "at": {"every": 0.05}}]}, {**begin, "loss": [term]}]}
+            "trajectories": [{**begin, "steps": 50, "loss": [{"qvel": "hinge", "target": {"file": "true.npz", "array": "qvel"},
+                                                              "at": {"every": 0.05}}]}, {**begin, "loss": [term]}]}
     (to / "fit.json").write_text(json.dumps(task))
     run("optimize", to / "fit.json", "-q", "-o", to / "found.json", "--page", to / "fit.html")
     return to, times, (seen - 0.25) / 2
@@ -207,7 +213,8 @@ def framed(browser, page, width=1100, dark=False):
     browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
     browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
     browser.open(page)
-    browser.run("new Promise(done => { const wait = () => document.querySelector('iframe') && document.querySelector('iframe').contentWindow.pullback ? done() : setTimeout(wait, 50); wait(); })")
+    browser.run("new Promise(done => { const inside = () => document.querySelector('iframe'), "
+                "wait = () => inside() && inside().contentWindow.pullback ? done() : setTimeout(wait, 50); wait(); })")
     assert browser.errors() == [] and browser.requests() == []
     assert browser.run("document.documentElement.scrollWidth") == width
 
@@ -238,19 +245,25 @@ def test_the_page_of_a_fit_plays_it(browser, fit):
 @pytest.mark.parametrize("width", (390, 1440))
 def test_it_fits_a_phone_and_a_wide_screen(browser, fit, width, dark):
     framed(browser, fit[0] / "fit.html", width, dark)
-    box = browser.run(f"(() => {{ const b = {INSIDE}.document.getElementById('haunted').getBoundingClientRect(), w = {INSIDE}.innerWidth; return [b.left, b.right, w]; }})()")
+    box = browser.run(f"(() => {{ const b = {INSIDE}.document.getElementById('haunted').getBoundingClientRect(); "
+                      f"return [b.left, b.right, {INSIDE}.innerWidth]; }})()")
     assert 0 <= box[0] < box[1] <= box[2]
-    assert browser.run(f"{INSIDE}.document.documentElement.scrollWidth <= {INSIDE}.innerWidth && {INSIDE}.document.getElementById('bar').scrollWidth <= {INSIDE}.innerWidth")
+    assert browser.run(f"{INSIDE}.document.documentElement.scrollWidth <= {INSIDE}.innerWidth && "
+                       f"{INSIDE}.document.getElementById('bar').scrollWidth <= {INSIDE}.innerWidth")
     browser.run(f"{INSIDE}.document.getElementById('ghost').click()")
     assert browser.run(f"{INSIDE}.pullback.ghosts()") == []
 
 
 def test_without_webgl_it_says_so(browser, fit, tmp_path):
-    page = (fit[0] / "fit.html").read_text().replace("<head>", "<head><script>const make = HTMLIFrameElement.prototype, at = Object.getOwnPropertyDescriptor(make, 'srcdoc');"
-        "Object.defineProperty(make, 'srcdoc', {set(text) { at.set.call(this, text.replace('<head>', '<head><scr' + 'ipt>HTMLCanvasElement.prototype.getContext = () => null;</scr' + 'ipt>')); }});</script>", 1)
+    page = (fit[0] / "fit.html").read_text().replace(
+        "<head>", "<head><script>const make = HTMLIFrameElement.prototype, at = Object.getOwnPropertyDescriptor(make, 'srcdoc');"
+        "Object.defineProperty(make, 'srcdoc', {set(text) { at.set.call(this, text.replace('<head>', '<head><scr' + "
+        "'ipt>HTMLCanvasElement.prototype.getContext = () => null;</scr' + 'ipt>')); }});</script>", 1)
     (tmp_path / "page.html").write_text(page)
     browser.open(tmp_path / "page.html")
-    said = browser.run("new Promise(done => { const wait = () => { const f = document.querySelector('iframe'), m = f && f.contentDocument.getElementById('message'); m && m.textContent.includes('WebGL') ? done(m.textContent) : setTimeout(wait, 50); }; wait(); })")
+    said = browser.run("new Promise(done => { const wait = () => { const f = document.querySelector('iframe'), "
+                       "m = f && f.contentDocument.getElementById('message'); m && m.textContent.includes('WebGL') "
+                       "? done(m.textContent) : setTimeout(wait, 50); }; wait(); })")
     assert "This browser offers no WebGL" in said and "Loss by iteration" in browser.run("document.body.innerHTML")
 
 

@@ -249,7 +249,8 @@ def test_a_ghost_beside_a_rollout(model, tmp_path):
     joint = model.names("joint")[1]
     (tmp_path / "log.csv").write_text(f"time,qpos:{joint}\n0.01,0.1\n0.05,\n0.08,0.3\n")
     pages = []
-    for ghost, name, more in ((other, "other.npz", []), (tmp_path / "other.npz", "other.npz", []), (tmp_path / "log.csv", "log.csv", ["--ghost-start", "0.01"])):
+    for ghost, name, more in ((other, "other.npz", []), (tmp_path / "other.npz", "other.npz", []),
+                              (tmp_path / "log.csv", "log.csv", ["--ghost-start", "0.01"])):
         pb.view(r, tmp_path / "run.html", ghost=ghost, ghost_start=0.01 if more else 0)
         program("view", QUADRUPED, str(tmp_path / "run.npz"), "--ghost", str(tmp_path / name), *more, "-o", str(tmp_path / "program.html"))
         made, expected = ((tmp_path / page).read_text() for page in ("run.html", "program.html"))
