@@ -19,7 +19,8 @@ BOUNDS = {"friction": (.05, 1.5, .3), "stiffness": (1, 40, 8), "preview": (.2, 3
 WAVES = ((6., 120., 0.), (1.5, 75., 1.))  # of the road: amplitude, length, phase
 SPEEDS, ASIDE, DIFFERENT = (11.3, 13.2), .3, .05  # m/s, m, of the preview
 STEP, FINE, NOISE, RATE = .02, .004, .05, 25  # s, s, m, Hz
-CARS, SECONDS, HELD, SEEN, AHEAD, SEEDS = 6, 6., 6, 2., 3., 4
+LONG = "five minutes"
+CARS, SECONDS, HELD, SEEN, AHEAD, SEEDS = 18, 6., 6, 2., 3., 4
 PARTS = ((1.5, 8), (3, 8), (SECONDS, 60))  # of the tracks, s, and iterations
 CAR = f"""<mujoco><option timestep="{STEP}" gravity="0 0 0"><flag contact="disable"/></option><worldbody><body name="car">
 <joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/><joint name="yaw" type="hinge" axis="0 0 1"/>
