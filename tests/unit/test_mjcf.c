@@ -186,7 +186,6 @@ static void test_unsupported(void **state) {
       {"<mujoco><compiler coordinate='global'/></mujoco>", "global"},
       {"<mujoco><extension><plugin plugin='mujoco.pid'/></extension></mujoco>", "plugin: this element is not supported"},
       {ACTUATOR("<pid joint='j'/>"), "pid: this element is not supported (its attributes: joint)"},
-      {ACTUATOR("<motor joint='j' delay='.1'/>"), "'delay'"},
       {ACTUATOR("<general joint='j' dyntype='dcmotor'/>"), "\"dcmotor\""},
       {"<mujoco><sensor><tactile geom='g' mesh='m'/></sensor></mujoco>", "tactile: this element is not supported"},
       {WORLD("<frame scale='2'/>"), "'scale'"},

@@ -177,7 +177,7 @@ static void test_search_page(void **state) {
 #define RECORDED                                                                                                          \
   "{\"model\": \"<mujoco><worldbody><body><joint name='x' type='slide'/><geom size='.1' mass='1'/><body><joint name='b' " \
   "type='ball'/><geom size='.1' pos='.2 0 0' mass='1'/></body></body></worldbody></mujoco>\", \"steps\": 100, "           \
-  "\"variables\": [{\"state\": \"qvel\"}], \"loss\": [%s]}"
+  "\"uncertainty\": false, \"variables\": [{\"state\": \"qvel\"}], \"loss\": [%s]}"
 #define LATE                                                                                                       \
   "{\"qpos\": \"x\", \"at\": [0.12, 0.15], \"target\": [[3], [null]], \"gain\": 2, \"bias\": 1, \"delay\": 0.1}, " \
   "{\"qpos\": \"b\", \"at\": [0.04, 0.16], \"target\": [[1, 0, 0, 0], [0, 0, 0, 1]]}"
