@@ -3,8 +3,8 @@
 The recordings of REC1's acrobot go in as they are: pb.identify cuts them into windows of a second, whose beginnings are unknown, too, and finds centers of
 mass, moments of inertia, rotors, damping and dry friction of each joint and the delay of the torque, from the published parameters on. Runs that are held out
 are predicted open loop over a second. Then the same unknowns are found from another day alone. What the model misses goes on within a run, so that samples,
-taken as independent, promise far too much; runs are what is drawn anew. Intervals by runs (the sandwich of slopes summed by run, Student's with a degree of
-freedom less than runs, of the difference by Welch) hold the other day's values, of each unknown by itself as often as 95 % ask for, of all together by
+taken as independent, promise far too much; runs are what is drawn anew. Intervals by runs (clusters of pb.identify: the sandwich of slopes summed by run,
+Student's with a degree of freedom less than runs; of the difference by Welch) hold the other day's values, of each unknown by itself as often as 95 % ask for, of all together by
 Bonferroni's."""
 import numpy as np
 from scipy import stats
@@ -14,7 +14,7 @@ from common import below, reported, row
 
 import pullback as pb
 
-STRIDE, DELAY, ITERATIONS = 10, .004, 40  # intervals look at every tenth state; s
+DELAY, ITERATIONS = .004, 40  # s
 HELD = 9  # of ten, as often as 95 % ask for
 PATH, JOINTS = recordings.path(recordings.MODELS["acrobot_A0"]), recordings.JOINTS["acrobot_A0"]
 
@@ -45,49 +45,15 @@ class Day:
 
     def __init__(self, names):
         self.names, self.unknowns = names, unknowns()
-        self.fit = pb.identify(PATH, [log(name) for name in names], self.unknowns, window=recordings.WINDOW, optimizer={"iterations": ITERATIONS}, threads=1)
+        by_samples, self.fit = (pb.identify(PATH, [log(name) for name in names], self.unknowns, window=recordings.WINDOW, clusters=clusters,
+                                            optimizer={"iterations": ITERATIONS}, threads=1) for clusters in (False, True))
         self.model, self.delay = pb.load(PATH, result=self.fit), self.fit.values["delay"]
         self.values = np.array([self.fit.values[v["name"]] for v in self.unknowns])
+        # of an unknown at its bound none
+        self.by_runs, self.by_samples = (np.nan_to_num([fit.deviations[v["name"]] for v in self.unknowns]) for fit in (self.fit, by_samples))
 
     def error(self, names):
         return recordings.error(self.model, [recordings.log(name) for name in names], delay=self.delay)
-
-    def window(self, start, controls, angles, later):
-        """(residuals, their Jacobian by the unknowns) along a window, its beginning eliminated; later: controls that come 1 ms later."""
-        r = recordings.follow(self.model, start[None], controls[None], keep=True)
-        seen = lambda q: q[0][STRIDE::STRIDE].ravel()
-        fields = ["body_ipos", "body_inertia", "tendon_armature", "dof_armature", "dof_damping", "dof_frictionloss"]
-        by = {name: slope[0][STRIDE::STRIDE] for name, slope in r.jacobian("qpos", ["state", *fields], at="all").items()}
-        column = lambda slope: slope.reshape(angles[STRIDE::STRIDE].size)
-        upper, lower = 1, 2  # bodies
-        columns = [by["body_ipos"][..., upper, 2], by["body_ipos"][..., lower, 2], by["body_inertia"][..., upper, :].sum(-1),
-                   by["body_inertia"][..., lower, :].sum(-1), by["tendon_armature"][..., 0] + 36 * by["dof_armature"][..., 0],
-                   *(by[f"dof_{what}"][..., k] for what in ("damping", "frictionloss") for k in range(2))]
-        moved = seen(recordings.follow(self.model, start[None], later[None], keep=False).qpos) - seen(r.qpos)
-        q, _ = np.linalg.qr(by["state"].reshape(moved.size, -1))
-        free = lambda x: x - q @ (q.T @ x)
-        return free(seen(r.qpos) - seen(angles[None])), free(np.stack([*map(column, columns), moved / 1e-3], axis=1))
-
-    def deviations(self):
-        """Standard deviations by runs, and as if samples were independent; of unknowns at a bound zero."""
-        steps, starts = round(recordings.WINDOW / recordings.STEP), {v["name"]: np.ravel(v["value"]) for v in self.fit["variables"]}
-        normal, scores, squares, count, number = 0, [], 0, 0, 0
-        for name in self.names:
-            run, score = recordings.log(name), 0
-            now, later = run.controls(self.delay), run.controls(self.delay + 1e-3)
-            for k in range(0, len(run.angles) - 1, steps):
-                if f"qpos@{number}" not in starts:  # what is left of the last run is shorter than a step of the fit's windows
-                    break
-                start = np.r_[starts[f"qpos@{number}"], starts[f"qvel@{number}"]]
-                off, by = self.window(start, now[k:k + steps], run.angles[k:k + steps + 1], later[k:k + steps])
-                normal, score, squares, count, number = normal + by.T @ by, score + by.T @ off, squares + off @ off, count + len(off), number + 1
-            scores.append(score)
-        inside, out = np.flatnonzero(self.values > [v.get("lower", -np.inf) + 1e-9 for v in self.unknowns]), np.zeros((2, len(self.values)))
-        inverse, runs = np.linalg.inv(normal[np.ix_(inside, inside)]), len(scores)
-        summed = np.array(scores)[:, inside] - np.mean(scores, axis=0)[inside]
-        out[0, inside] = np.sqrt(np.diag(inverse @ summed.T @ summed @ inverse) * runs / (runs - 1))
-        out[1, inside] = np.sqrt(np.diag(inverse) * squares / (count - len(inside)))
-        return out
 
 
 def rows():
@@ -101,7 +67,7 @@ def rows():
            below("root of the mean square, by the published", found.rms / least.rms, .8),
            below("mean of the windows' errors, by the published", found.mean / least.mean, .8)]
 
-    (by_runs, by_samples), (other_runs, other_samples) = first.deviations(), second.deviations()
+    by_runs, other_runs = first.by_runs, second.by_runs
     variances = np.stack([by_runs ** 2, other_runs ** 2])
     freedom = variances.sum(axis=0) ** 2 / (variances ** 2 / np.array([[len(fitted) - 1], [len(other) - 1]])).sum(axis=0)
     apart, width = second.values - first.values, np.sqrt(variances.sum(axis=0))
@@ -112,7 +78,7 @@ def rows():
     number = len(apart)
     covered = int((np.abs(apart) <= width * stats.t.ppf(.975, freedom)).sum())
     together = float((np.abs(apart) / width / stats.t.ppf(1 - .025 / number, freedom)).max())
-    samples = np.abs(apart) / np.hypot(by_samples, other_samples) / 1.96
+    samples = np.abs(apart) / np.hypot(first.by_samples, second.by_samples) / 1.96
     return [*out, row(f"unknowns, of {number}, whose 95 % interval by runs holds the second day's value", covered, f">= {HELD}", covered >= HELD),
             below("largest difference by its interval by runs, of all together 95 % (Bonferroni)", together, 1),
             row("largest difference by its 95 % interval of independent samples", float(samples.max()), ">= 3", samples.max() >= 3),
