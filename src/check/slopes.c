@@ -110,16 +110,17 @@ static double unit_of(const pbCheck *d, const pbParam *p) {
   return joints && pbModel_Field(d->r->model, "stat_meaninertia", &size) ? size.reals[0] : 0.1;
 }
 
-// A rest band of no width moves as one: its ends cannot pass each other. So do shares of loads from zero, of whose difference the
-// size counts (multibody/friction_law.h).
+// A rest band of no width moves as one: its ends cannot pass each other. Of shares of loads that are zero one moves alone: the size
+// of their difference bends there (multibody/friction_law.h).
 static void join_bands(const pbParam *p, const double *value, double *direction) {
   bool band = !strcmp(p->name, "tendon_lengthspring");
   bool load = !strcmp(p->name, "dof_frictionload") || !strcmp(p->name, "dof_stictionload");
   if (!band && !load) return;
 
   for (int r = 0; r < p->rows; r++) {
-    bool one = value[2 * r] == value[2 * r + 1] && (band || value[2 * r] == 0);
-    if (one) direction[2 * r + 1] = direction[2 * r];
+    bool same = value[2 * r] == value[2 * r + 1];
+    if (band && same) direction[2 * r + 1] = direction[2 * r];
+    if (load && same && value[2 * r] == 0) direction[2 * r + 1] = 0;
   }
 }
 

@@ -24,11 +24,6 @@ static inline bool dof_has_law(const NUM(pbMechanism) *w, int i) {
          re(quad[0]) != 0 || re(quad[1]) != 0;
 }
 
-// Does its loss make a row? As in MuJoCo, dofs have one for all losses but zero.
-static inline bool dof_has_loss(const NUM(pbMechanism) *w, int i) {
-  return re(w->p.dof_frictionloss[i]) != 0 || dof_has_law(w, i);
-}
-
 // |v / stribeck|^power, and the share of what is there at rest. A velocity of zero takes it away at once.
 static inline num stribeck_exponent(const NUM(pbMechanism) *w, int i) {
   num v = num_abs(w->qvel[i]), scale = PB_TERM(w, dof_stribeck)[i];
@@ -37,16 +32,26 @@ static inline num stribeck_exponent(const NUM(pbMechanism) *w, int i) {
 }
 static inline num stribeck_share(num exponent) { return re(exponent) < 700 ? num_exp(-exponent) : 0; }
 
-// Sign of c[0] tm - c[1] te, of which the load is the size. Without coefficients that of both alike, the slope from that side.
-static inline double load_sign(const NUM(pbMechanism) *w, int i, const num c[2]) {
+// The size of c[0] tm - c[1] te is c[0] motor + c[1] external, both with their signs. At coefficients of zero it bends: there the
+// slope by each of them is that of moving it alone, from that side.
+typedef struct load_parts {
+  num motor, external;
+} load_parts;
+
+static inline double sign_of(double x) { return (x > 0) - (x < 0); }
+
+static inline load_parts load_of(const NUM(pbMechanism) *w, int i, const num c[2]) {
   double motor = re(w->qfrc_actuator[i]), external = re(w->qfrc_load[i]);
-  double x = re(c[0]) * motor - re(c[1]) * external;
-  if (re(c[0]) == 0 && re(c[1]) == 0) x = motor - external;
-  if (x > 0) return 1;
-  return x < 0 ? -1 : 0;
+  double sign = sign_of(re(c[0]) * motor - re(c[1]) * external), other = -sign;
+  if (re(c[0]) == 0 && re(c[1]) == 0) {
+    sign = sign_of(motor);
+    other = sign_of(external);
+  }
+  return (load_parts){sign * w->qfrc_actuator[i], other * w->qfrc_load[i]};
 }
 static inline num load_size(const NUM(pbMechanism) *w, int i, const num c[2]) {
-  return load_sign(w, i, c) * (c[0] * w->qfrc_actuator[i] - c[1] * w->qfrc_load[i]);
+  load_parts of = load_of(w, i, c);
+  return c[0] * of.motor + c[1] * of.external;
 }
 
 // Shares of qm tm^2 and qe te^2.
@@ -76,6 +81,9 @@ static inline num dof_loss(const NUM(pbMechanism) *w, int i) {
   return loss + load_size(w, i, PB_TERM(w, dof_frictionload) + 2 * i) + share * rest_level(w, i);
 }
 
+// Does it make a row? As in MuJoCo, dofs have one for all losses but zero; that of a law may be zero for a moment.
+static inline bool dof_has_loss(const NUM(pbMechanism) *w, int i) { return re(dof_loss(w, i)) != 0; }
+
 // ---- derivative -------------------------------------------------------------------------------------------------------
 #if !PB_IS_COMPLEX
 // By the state: velocity, force of actuators, other forces.
@@ -89,7 +97,9 @@ static inline loss_slopes dof_loss_slopes(const NUM(pbMechanism) *w, int i) {
   double exponent = stribeck_exponent(w, i), s = stribeck_share(exponent), share[2], v = w->qvel[i];
   quad_shares(w, i, share);
 
-  double sign = load_sign(w, i, load), rest_sign = load_sign(w, i, more);
+  // With coefficients both sizes bend with one sign; without them they are none.
+  double sign = sign_of(load[0] * w->qfrc_actuator[i] - load[1] * w->qfrc_load[i]);
+  double rest_sign = sign_of(more[0] * w->qfrc_actuator[i] - more[1] * w->qfrc_load[i]);
   loss_slopes d = {0, sign * load[0] + s * (rest_sign * more[0] + 2 * share[0] * quad[0] * w->qfrc_actuator[i]),
                    -sign * load[1] + s * (-rest_sign * more[1] + 2 * share[1] * quad[1] * w->qfrc_load[i])};
   // At rest the mean of both sides, which is zero.

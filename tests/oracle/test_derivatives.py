@@ -38,7 +38,8 @@ class Case:
         """A direction of all parameters at once, each field along what it may be moved."""
         w = np.zeros(self.model.ntheta)
         for field in self.model.params:
-            if not field.startswith("o_") and field not in oracle.OURS:
+            kept = self.model.param(w, field).size > 0  # delays, where nothing is late
+            if kept and not field.startswith("o_") and field not in oracle.OURS:
                 self.model.param(w, field)[...] = derivatives.field_direction(self.m, field, self.r).reshape(self.model.param(w, field).shape)
         return w
 

@@ -232,12 +232,15 @@ def test_a_search_leaves_a_saddle_at_its_bounds(tmp_path, run, method, span):
 
 
 def test_fewer_samples_than_unknowns_are_told(tmp_path, run):
-    """A fit that its samples do not determine ends somewhere: the summary says so, instead of being silent about deviations."""
+    """A fit that its samples cannot determine is refused; one whose deviations cannot be told says why, instead of being silent about them."""
     write(tmp_path, TASK)
     task = {"model": "arm.xml", "steps": 20, "loss": [{"qpos": True, "target": [[.1, .2]], "sigma": .1}],
             "variables": [{"state": "qpos"}, {"state": "qvel"}]}
     (tmp_path / "few.json").write_text(json.dumps(task))
-    assert "no deviations: 2 samples do not determine 2 unknowns" in run("optimize", "few.json", cwd=tmp_path).stdout
+    assert "4 unknowns, and 2 samples that could tell them" in run("optimize", "few.json", code=3, cwd=tmp_path).stderr
+    task = {**task, "variables": [{"state": "qpos"}], "trajectories": [{"cluster": "monday"}]}
+    (tmp_path / "few.json").write_text(json.dumps(task))
+    assert "no deviations: a single cluster has no spread" in run("optimize", "few.json", cwd=tmp_path).stdout
 
 
 def test_nothing_is_written_beside_a_stream(pullback, tmp_path):

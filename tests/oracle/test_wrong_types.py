@@ -12,7 +12,7 @@ RIGHT = {"bool": {"body", "confirm", "joint", "on", "point_velocity", "points", 
 
 # Sections that a task does not have, tried with "+" before the name: all kinds are wrong but these.
 SECTIONS = {"string": {"model", "constants", "mode", "deformables", "policy", "init", "memory", "controls"},
-            "number": {"steps", "duration", "seed", "confirm", "memory", "controls"},
+            "number": {"steps", "duration", "seed", "confirm", "memory", "controls", "window"},
             "bool": {"design", "confirm", "uncertainty"}, "array": {"expose", "trajectories", "variables", "loss", "controls"}}
 NO_OBJECT = set().union(*SECTIONS.values()) - {"deformables", "policy", "init", "controls"}
 

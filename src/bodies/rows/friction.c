@@ -66,15 +66,16 @@ void LANE(pbLoss_PullParameters)(LANE(pbAdjoint) *a, int i, double bar) {
   const NUM(pbMechanism) *w = a->w;
   const double *load = PB_TERM(w, dof_frictionload) + 2 * i, *more = PB_TERM(w, dof_stictionload) + 2 * i;
   double motor = w->qfrc_actuator[i], external = w->qfrc_load[i], exponent = stribeck_exponent(w, i), share[2];
-  double s = stribeck_share(exponent), sign = load_sign(w, i, load), rest_sign = load_sign(w, i, more);
+  double s = stribeck_share(exponent);
+  load_parts of = load_of(w, i, load), rest = load_of(w, i, more);
   quad_shares(w, i, share);
 
   PB_THETA(a, dof_frictionloss, i, bar);
   PB_TERM_THETA(a, dof_stiction, i, bar * s);
-  PB_TERM_THETA(a, dof_frictionload, 2 * i, bar * sign * motor);
-  PB_TERM_THETA(a, dof_frictionload, 2 * i + 1, -bar * sign * external);
-  PB_TERM_THETA(a, dof_stictionload, 2 * i, bar * s * rest_sign * motor);
-  PB_TERM_THETA(a, dof_stictionload, 2 * i + 1, -bar * s * rest_sign * external);
+  PB_TERM_THETA(a, dof_frictionload, 2 * i, bar * of.motor);
+  PB_TERM_THETA(a, dof_frictionload, 2 * i + 1, bar * of.external);
+  PB_TERM_THETA(a, dof_stictionload, 2 * i, bar * s * rest.motor);
+  PB_TERM_THETA(a, dof_stictionload, 2 * i + 1, bar * s * rest.external);
   PB_TERM_THETA(a, dof_stictionquad, 2 * i, bar * s * share[0] * motor * motor);
   PB_TERM_THETA(a, dof_stictionquad, 2 * i + 1, bar * s * share[1] * external * external);
 
