@@ -135,6 +135,8 @@ def into_domain(model, scene, s, inputs, r):
             if not (name.endswith("quat") or name == "jnt_axis"):  # entries that tie move alike: the slopes of a tie do not add up
                 values, first, kind = np.unique(value, return_index=True, return_inverse=True)
                 d = np.where(values == 0, np.abs(d.ravel()[first]), d.ravel()[first])[kind].reshape(value.shape)
+            if name in ("dof_frictionload", "dof_stictionload"):  # the size of a difference bends where both shares are zero: one moves alone
+                d[:, 1] *= (value != 0).any(axis=1)
             ways[name] = d
     return ways
 
