@@ -4,8 +4,8 @@ The recordings of REC1's acrobot go in as they are: pb.identify cuts them into w
 mass, moments of inertia, rotors, damping and dry friction of each joint and the delay of the torque, from the published parameters on. Runs that are held out
 are predicted open loop over a second. Then the same unknowns are found from another day alone. What the model misses goes on within a run, so that samples,
 taken as independent, promise far too much; runs are what is drawn anew. Intervals by runs (clusters of pb.identify: the sandwich of slopes summed by run,
-Student's with a degree of freedom less than runs; of the difference by Welch) hold the other day's values, of each unknown by itself as often as 95 % ask for, of all together by
-Bonferroni's."""
+Student's with a degree of freedom less than runs; of the difference by Welch) hold the other day's values, of each unknown by itself as often as
+95 % ask for, of all together by Bonferroni's."""
 import numpy as np
 from scipy import stats
 

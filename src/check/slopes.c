@@ -110,8 +110,8 @@ static double unit_of(const pbCheck *d, const pbParam *p) {
   return joints && pbModel_Field(d->r->model, "stat_meaninertia", &size) ? size.reals[0] : 0.1;
 }
 
-// A rest band of no width moves as one: its ends cannot pass each other. Of shares of loads that are zero one moves alone: the size
-// of their difference bends there (multibody/friction_law.h).
+// A rest band of no width moves as one: its ends cannot pass each other. Of shares of loads that are zero one moves alone: the
+// size of their difference bends there (multibody/friction_law.h).
 static void join_bands(const pbParam *p, const double *value, double *direction) {
   bool band = !strcmp(p->name, "tendon_lengthspring");
   bool load = !strcmp(p->name, "dof_frictionload") || !strcmp(p->name, "dof_stictionload");
