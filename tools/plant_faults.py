@@ -50,6 +50,8 @@ FAULTS = [
      "pytest:tests/oracle/test_export.py::test_each_parameter_is_said", "an exported file has the delays of the file before"),
     ("src/optimize/terms.c", "r->bar[1 + i] += bar * seen_value(s, p, ctrl, i);", "r->bar[1 + i] += bar;", "unit/test_readings",
      "readings: a gain is pulled back without what it multiplies"),
+    ("src/optimize/terms.c", "*slope = t->delta / root;", "*slope = 1;", "unit/test_task_terms",
+     "residuals of huber's loss: outliers pull as if they were none"),
     ("src/optimize/terms.c", "    if (is_missing(p, i)) continue;\n", "", "unit/test_readings",
      "readings: a gap counts as a sample"),
     ("src/optimize/curvature.c", "add_outer(s->B, row, w.curvature * w.curvature, n);", "add_outer(s->B, row, w.curvature, n);", "unit/test_uncertainty",

@@ -301,7 +301,7 @@ def identify(model: Path | Model, log: Log | Sequence[Log], unknowns: str | Iter
         given = dict(task or {})
         description = {**given, "parameters": {**unsaid, **given.get("parameters", {})}, "model": source,
                        "trajectories": made.trajectories, "variables": _variables(unknowns) + made.variables,
-                       "optimizer": {"method": "gauss-newton" if loss == "squared" else "lbfgs", **({"starts": starts} if starts > 1 else {}),
+                       "optimizer": {"method": "lbfgs" if loss == "norm" else "gauss-newton", **({"starts": starts} if starts > 1 else {}),
                                      **(optimizer or {})}}
         files = [one.path for one in fit + held_out + ([acts] if acts else [])] + ([source] if os.path.exists(source) else [])
         roots = sorted({folder, *(os.path.dirname(os.path.abspath(path)) for path in files)})

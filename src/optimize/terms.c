@@ -484,9 +484,21 @@ double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl
   return sum;
 }
 
-// ---- residuals: sqrt(weight) times each deviation of terms that are sums of squares ------------------------------------
-static bool is_squares(const pbTerm *t) {
-  return (t->type == pb_termSquared || t->type == pb_termAbove || t->type == pb_termBelow) && t->weight >= 0;
+// ---- residuals: what the loss is the sum of squares of, sqrt(weight) times each deviation -------------------------------
+// Of huber's loss beyond delta they are as large as its root: the value stays what it is, and what is far off counts less.
+static bool is_squares(const pbTerm *t) { return t->type != pb_termNorm && t->type != pb_termLinear && t->weight >= 0; }
+
+// One for a weight of one, and its slope by the deviation. Of a one-sided term what counts has the slope 1, the rest 0.
+static double residual_of(const pbTerm *t, double d, double *slope) {
+  double v = violation(t, d);
+  bool one_sided = t->type == pb_termAbove || t->type == pb_termBelow;
+  *slope = one_sided && v == 0 ? 0 : 1;
+  if (t->type != pb_termHuber || fabs(d) <= t->delta) return v;
+
+  // the root of delta (2 |d| - delta), with the deviation's sign
+  double root = sqrt(t->delta * (2 * fabs(d) - t->delta));
+  *slope = t->delta / root;
+  return copysign(root, d);
 }
 
 const pbTerm *pbTermSet_NoSquares(const pbTermSet *s) {
@@ -543,17 +555,17 @@ void pbTermSet_Write(const pbTermSet *s, const double *ctrl, bool bare, double *
       p = pbTerm_Moment(s, t, k, p.row);
       for (int j = 0; j < t->part_count; j++) {
         if (is_missing(&p, j)) continue;
-        double d = component(s, &p, ctrl, j);
-        *r++ = bare ? d : sqrt(p.weight) * violation(t, d);
+        double d = component(s, &p, ctrl, j), slope;
+        *r++ = bare ? d : sqrt(p.weight) * residual_of(t, d, &slope);
       }
     }
   }
 }
 
-// Of a one-sided term what counts has the slope 1, the rest 0.
 static double residual_slope(const pbTermSet *s, const pbMoment *p, const double *ctrl, int i) {
-  bool one_sided = p->term->type != pb_termSquared;
-  return one_sided && violation(p->term, component(s, p, ctrl, i)) == 0 ? 0 : sqrt(p->weight);
+  double slope = 1;
+  if (p->term->type != pb_termSquared) residual_of(p->term, component(s, p, ctrl, i), &slope);
+  return slope * sqrt(p->weight);
 }
 
 void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTangent *tangent, bool bare, double *J, size_t stride,

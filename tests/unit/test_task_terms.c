@@ -264,6 +264,41 @@ static void test_gauss_newton_takes_one_sided_terms(void **state) {
   pbTask_Destroy(task);
 }
 
+// Beyond delta a residual is the root of what huber's loss is there; its Jacobian against differences, and both methods end alike.
+static void test_gauss_newton_takes_huber(void **state) {
+  static const char *const methods[] = {"gauss-newton", "lbfgs"};
+  const char *loss =
+      "{\"qpos\": \"x\", \"at\": [0.1, 0.2, 0.3, 0.4, 0.5], \"target\": [0.1, 0.25, 9, 0.37, -0.2], \"type\": \"huber\", "
+      "\"delta\": 0.1}, {\"qpos\": \"z\", \"weight\": 1e-3}";
+  double found[2];
+  for (int k = 0; k < 2; k++) {
+    char more[1000];
+    snprintf(more, sizeof more, POINT ", \"optimizer\": {\"method\": \"%s\", \"iterations\": 300}", methods[k]);
+    pbTask *task = parse(*state, more, loss);
+    pbRunResult result;
+    good(*state, pbTask_Run(task, NULL, &result));
+    found[k] = result.loss;
+    int n = pbTask_Size(task), m = (int)pbTask_ResidualCount(task);
+    double z[8], value, r[8], moved[8], J[64], sum = 0;
+    assert_true(n <= 8 && m == 6);
+    for (int i = 0; i < n; i++) z[i] = 0.3 + 0.1 * i;
+    good(*state, pbTask_Loss(task, z, &value, NULL));
+    good(*state, pbTask_Residuals(task, z, r, J));
+    for (int i = 0; i < m; i++) sum += r[i] * r[i];
+    assert_near(sum, value, 1e-12 * value);
+
+    for (int j = 0; j < n; j++) {
+      double at = z[j];
+      z[j] = at + 1e-6;
+      good(*state, pbTask_Residuals(task, z, moved, NULL));
+      z[j] = at;
+      for (int i = 0; i < m; i++) assert_near(J[i * n + j], (moved[i] - r[i]) / 1e-6, 1e-5);
+    }
+    pbTask_Destroy(task);
+  }
+  assert_near(found[0], found[1], 1e-6 * found[1]);
+}
+
 static void test_gauss_newton_refuses_by_name(void **state) {
   pbTask *task = parse(*state, POINT ", \"optimizer\": {\"method\": \"gauss-newton\"}",
                        "{\"qpos\": \"z\"}, {\"name\": \"far\", \"qpos\": \"x\", \"type\": \"linear\", \"weight\": -1}");
@@ -472,6 +507,7 @@ int main(void) {
                                      cmocka_unit_test(test_gradient_against_differences),
                                      cmocka_unit_test(test_jacobian_against_differences),
                                      cmocka_unit_test(test_gauss_newton_takes_one_sided_terms),
+                                     cmocka_unit_test(test_gauss_newton_takes_huber),
                                      cmocka_unit_test(test_gauss_newton_refuses_by_name),
                                      cmocka_unit_test(test_a_quantity_is_maximized),
                                      cmocka_unit_test(test_a_loss_of_zero_is_no_end),
