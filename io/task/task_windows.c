@@ -59,7 +59,7 @@ typedef struct Span {
 } Span;
 
 static pbStatus cut_term(pbTaskReader *r, json_t *term, Span span, json_t **loss) {
-  json_t *target = json_object_get(term, "target"), *piece = json_incref(term);
+  json_t *target = json_object_get(term, "target"), *piece;
 
   // what belongs to one moment or step of the whole
   if (json_object_get(term, "at"))
@@ -68,9 +68,8 @@ static pbStatus cut_term(pbTaskReader *r, json_t *term, Span span, json_t **loss
     return pbTaskReader_FailAt(r, "target", "beside \"window\" rows come from a file with times");
 
   // a recording goes on where the window begins
+  piece = is_file(target) ? pbJson_CopyMembers(term) : json_incref(term);
   if (is_file(target)) {
-    json_decref(piece);
-    piece = pbJson_CopyMembers(term);
     json_t *part = begun_later(target, span.begin);
     if (isfinite(span.end)) pbJson_Put(&part, "end", json_real(clock_at(target, span.end)));
     pbJson_Put(&piece, "target", part);
@@ -151,7 +150,7 @@ static pbStatus fill(pbTaskReader *r, const json_t *own, const json_t *root, con
   pbStatus status = controls ? cut_controls(r, controls, w, k, &made) : pb_ok;
   if (status == pb_ok && controls) pbJson_Put(piece, "controls", made);
   if (status == pb_ok && k) status = begin(r, init, loss, later, &made);
-  else if (init) made = json_incref((json_t *)(uintptr_t)init);
+  else if (status == pb_ok && init) made = json_incref((json_t *)(uintptr_t)init);
   if (status == pb_ok && (k || init)) pbJson_Put(piece, "init", made);
   if (status == pb_ok && loss) {
     double end = k + 1 < w->count ? (double)(k + 1) * w->each * pbTaskReader_Timestep(r) : INFINITY;
