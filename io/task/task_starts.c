@@ -208,8 +208,11 @@ static void search_task(void *user, int number, int worker) {
   if (s->status != pb_ok)
     snprintf(s->why, sizeof s->why, "%s", pbContext_Error(ctx && *pbContext_Error(ctx) ? ctx : all->task->ctx));
 
-  // memory that is short is so for all
-  if (s->status == pb_no_memory) atomic_store(&all->stopped, 1);
+  // memory that is short is so for all; on the way out of it a search may have been told to stop, too
+  if (s->status == pb_no_memory) {
+    snprintf(s->why, sizeof s->why, "%.80s: no memory for search %d of %d", all->task->name, number + 1, all->kept.count);
+    atomic_store(&all->stopped, 1);
+  }
   atomic_fetch_add(&all->done, 1);
 
   pbTask_Destroy(task);

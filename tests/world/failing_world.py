@@ -77,6 +77,10 @@ LEARN = {"model": "cart.xml", "policy": {"observe": [{"qpos": True}, {"qvel": Tr
 LOG = "time [s],qpos:swing [deg],drive,push [N],qvel:slide\n" + "".join(f"{k * .013:.4f},{k},{'' if k % 3 else .1 * k},{.2 * k},\n" for k in range(12))
 FOLLOW = {"model": "cart.xml", "controls": {"file": "log.csv", "delay": 0.005}, "variables": [{"delay": "controls", "upper": 0.05}],
           "loss": [{"qpos": "swing", "target": {"file": "track.csv"}}], "optimizer": {"method": "gauss-newton", "iterations": 2}}
+PIECES = {"model": "cart.xml", "steps": 7, "window": 0.05, "controls": {"file": "log.csv"}, "init": {"recording": {"file": "log.csv"}},
+          "trajectories": [{"cluster": "one"}, {"cluster": "two"}], "loss": [{"qpos": "swing", "target": {"file": "log.csv", "start": 0}, "type": "huber"}],
+          "variables": [{"parameter": "dof_damping:swing", "start": 0.1, "lower": 0}, {"state": "qvel", "trajectory": "each"}],
+          "optimizer": {"method": "gauss-newton", "iterations": 2}}
 SWAY = {"model": "cart.xml", "steps": 10, "variables": [{"control": True}, {"state": "qvel"}], "loss": [{"qpos": True, "at": "all", "target": [0.1, 0]}],
         "optimizer": {"method": "gauss-newton", "jacobian": "sweep", "iterations": 2}}
 FIT = {"model": "cart.xml", "steps": 8, "variables": [{"parameter": "dof_damping:swing", "start": 0.1, "lower": 0, "upper": 1, "prior": {"sigma": 1}},
@@ -110,6 +114,7 @@ COMMANDS = {
     "export found": ("export throw.json --result found.json -o O.xml -q", "O.xml"),
     "optimize": ("optimize throw.json -o O.json -q", "O.json O.trajectory.npz"),
     "optimize csv": ("optimize follow.json -o O.json -q", "O.json O.trajectory.npz"),
+    "optimize pieces": ("optimize pieces.json -o O.json -q", "O.json O.trajectory.npz"),
     "optimize page": ("optimize follow.json -o O.json -q --page O.html", "O.json O.trajectory.npz O.html"),
     "optimize sweep": ("optimize sway.json -o O.json -q", "O.json O.trajectory.npz"),
     "optimize starts": ("optimize starts.json -o O.json --page O.html -q --threads 2", "O.json O.trajectory.npz O.html"),
@@ -128,9 +133,10 @@ def write_inputs(place, program):
     for name, text in texts.items():
         (place / name).write_text(text)
     found = {"variables": [{"name": "push", "value": [0.1, 0.2, 0.3]}], "parameters": {}}
-    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found, "follow.json": FOLLOW, "sway.json": SWAY, "starts.json": FIT,
+    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found, "follow.json": FOLLOW, "pieces.json": PIECES, "sway.json": SWAY,
+                       "starts.json": FIT,
                        "late.json": {"variables": [{"name": "delay", "value": [0.01]}], "parameters": {}},
-                       "long.json": {**SWAY, "steps": 400, "optimizer": {"method": "lbfgs", "iterations": 12, "starts": 4}}}.items():
+                       "long.json": {**SWAY, "steps": 150, "optimizer": {"method": "lbfgs", "iterations": 12, "starts": 4}}}.items():
         (place / name).write_text(json.dumps(task))
     (place / "tet.bin").write_bytes(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0))
     shutil.copy(ROOT / "tests" / "hostile" / "wedge.obj", place / "wedge.obj")
