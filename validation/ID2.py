@@ -19,14 +19,14 @@ SIGMA = {"joints": 3e-3, "attitude": 2e-3, "gyro": 2e-2}
 SIDES, SEEDS, RESAMPLED, CLEAN = ("left", "right"), 100, 10, 5
 JOINTS = [f"{side}_{joint}" for side in SIDES for joint in ("roll", "hip", "knee", "ankle")]
 COLUMNS = {"joints": JOINTS, "attitude": [f"attitude.{c}" for c in "wxyz"], "gyro": [f"gyro.{c}" for c in "xyz"]}
-WALKER = os.path.join(ROOT, "validation", "walker.xml")
+TUMBLING = os.path.join(ROOT, "validation", "tumbling.xml")
 
 
 class Flight:
     """The motion that is recorded."""
 
     def __init__(self, height=3.0):
-        self.model = pb.load(WALKER)
+        self.model = pb.load(TUMBLING)
         self.steps = round(T / H)
         t = np.arange(self.steps) * H
         self.control = np.stack([0.35 * np.sin(2 * np.pi * (1.3 + 0.37 * k) * t + k) for k in range(8)], axis=1)
@@ -75,7 +75,7 @@ def write(path, times, data):
 def task():
     tie = lambda field, joints, entry="", formula="z": {f"{field}:{side}_{joint}{entry}": formula for side in SIDES for joint in joints}
     term = lambda name, of: {"name": name, **of, "target": {"file": "log.csv"}, "sigma": SIGMA[name]}
-    return {"model": "walker.xml", "steps": round(T / H), "controls": {"file": "control.npy"}, "init": {"file": "start.npz"},
+    return {"model": "tumbling.xml", "steps": round(T / H), "controls": {"file": "control.npy"}, "init": {"file": "start.npz"},
             "variables": [{"name": "torso mass", "parameter": "body_mass:torso", "start": 15, "scale": 10},
                           {"name": "hip damping", "start": 0.3, "lower": 0, "sets": tie("dof_damping", ["hip"])},
                           {"name": "knee damping", "start": 0.3, "lower": 0, "sets": tie("dof_damping", ["knee"])},
@@ -96,7 +96,7 @@ def rows():
     model = flight.model
     truth = np.ravel([model.params["body_mass:torso"], 0.4, 0.25, model.params["body_mass:left_foot"], 40.0])
     with tempfile.TemporaryDirectory() as folder:
-        with open(WALKER, encoding="utf-8") as f, open(os.path.join(folder, "walker.xml"), "w", encoding="utf-8") as copy:
+        with open(TUMBLING, encoding="utf-8") as f, open(os.path.join(folder, "tumbling.xml"), "w", encoding="utf-8") as copy:
             copy.write(f.read())
         np.save(os.path.join(folder, "control.npy"), flight.control)
         np.savez(os.path.join(folder, "start.npz"), qpos=flight.start.qpos, qvel=flight.start.qvel)
