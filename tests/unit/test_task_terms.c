@@ -264,7 +264,7 @@ static void test_gauss_newton_takes_one_sided_terms(void **state) {
   pbTask_Destroy(task);
 }
 
-// Beyond delta a residual is the root of what huber's loss is there; its Jacobian against differences, and both methods end alike.
+// Beyond delta a residual is the root of what huber's loss is there: its Jacobian against differences; both methods end alike.
 static void test_gauss_newton_takes_huber(void **state) {
   static const char *const methods[] = {"gauss-newton", "lbfgs"};
   const char *loss =
