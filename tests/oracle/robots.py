@@ -65,7 +65,7 @@ def urdf():
 
 
 def draw(robots, count=15, seed=None):
-    """So many of them, other ones for another seed (the variable SEED: the commit, in continuous integration)."""
+    """So many of them, other ones for another seed (the variable SEED: of the sources, in continuous integration)."""
     return random.Random(os.environ.get("SEED", "0") if seed is None else seed).sample(robots, min(count, len(robots)))
 
 

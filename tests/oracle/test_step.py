@@ -48,7 +48,7 @@ def random_line(seed):
 
 
 def share(long_run):
-    """(number of parts, which one): a quarter of the models; in continuous integration one half of these, by the commit."""
+    """(number of parts, which one): a quarter of the models; in continuous integration one half of these, by SEED."""
     if long_run:
         return 1, 0
     return (8, 4 * (zlib.crc32(os.environ.get("SEED", "").encode()) % 2)) if os.environ.get("PB_CI") else (4, 0)
