@@ -988,7 +988,7 @@ def test_mistakes_are_answered(run, tmp_path, arm):
             ": parameters.dof_damping: expected 2 numbers, found one (one entry is \"dof_damping:OBJECT\")": dict(parameters={"dof_damping": .3}),
             ": options.body_mass:lower: is a parameter, not an option": dict(options={"body_mass:lower": 3}),
             ": variables[1]: varies what variables[0] ('control:a') varies already": dict(variables=[{"control": "a"}, {"control": True}]),
-            ": optimizer.method: gauss-newton needs a loss that is a sum of squares": dict(optimizer={"method": "gauss-newton"}, loss=[{"qpos": True, "type": "huber"}]),
+            ": optimizer.method: gauss-newton needs a loss that is a sum of squares": dict(optimizer={"method": "gauss-newton"}, loss=[{"qpos": True, "type": "linear"}]),
             ": confirm: expected true, false or a whole number": dict(confirm="yes"),
             ": memory: expected bytes, or a text such as": dict(memory="200 mb"),
             ": constants: expected \"keep\" or \"recompute\"": dict(constants="both"),

@@ -17,6 +17,7 @@ for ever; with it, of each command or scene that makes more runs than that, so m
 import argparse
 import concurrent.futures
 import errno
+import io
 import json
 import os
 import pathlib
@@ -101,8 +102,8 @@ COMMANDS = {
     "gradient": ("gradient robot.xml --steps 10 --cotangent last.npz --wrt control,body_mass -o O.npz -q", "O.npz"),
     "jacobian": ("jacobian robot.xml --steps 3 -o O.npz -q", "O.npz"),
     "check": ("check cart.xml --horizon 4", ""),
-    "gradient going on": ("gradient cart.xml --steps 12000 --control push.npz --cotangent end.npz -o O.npz -q", "O.npz"),
-    "check going on": ("check cart.xml --horizon 200 --page O.html -q", "O.html"),
+    "gradient going on": ("gradient cart.xml --steps 12000 --control push.npz --cotangent end.npz -o G.npz -q", "G.npz"),
+    "check going on": ("check cart.xml --horizon 200 --page C.html -q", "C.html"),
     "view": ("view robot.xml run.npz -o O.html", "O.html"),
     "view csv": ("view cart.xml track.csv -o O.html", "O.html"),
     "view ghost": ("view cart.xml track.csv --ghost log.csv --ghost-start 0.02 -o O.html", "O.html"),
@@ -151,7 +152,7 @@ def write_inputs(place, program):
     write_npz_file(place / "push.npz", {"control": [[0.1 * (k % 7)] for k in range(12000)]})
     write_npz_file(place / "end.npz", {"qpos": [[0.0, 0.0]] * 12000 + [[1.0, 0.5]]})
     subprocess.run([program, *"simulate robot.xml --steps 5 -o run.npz -q".split()], cwd=place, check=True)
-    for name, state in ("gradient going on", "O.gradient.state"), ("check going on", "O.check.state"), ("optimize starts going on", "P.state"):
+    for name, state in ("gradient going on", "G.gradient.state"), ("check going on", "C.check.state"), ("optimize starts going on", "P.state"):
         leave_state(place, program, COMMANDS[name][0].split(), place / state)
 
 
@@ -165,7 +166,7 @@ def leave_state(place, program, command, state):
         time.sleep(took * (k * 0.618 % 1))
         p.send_signal(signal.SIGTERM)
         p.wait()
-        for output in [*place.glob("O.*"), *place.glob("P.*")]:
+        for output in [p for letter in "CGP" for p in place.glob(f"{letter}.*")]:
             if output.suffix != ".state":
                 output.unlink()
         if state.exists():
@@ -236,9 +237,11 @@ def reason_of(kind, how):
 
 
 def is_of_failed(name, content):
-    """A result that gives its reason, or a page of it, whole."""
+    """A result that gives its reason, a page of it or its trajectory, whole."""
     if name.endswith(".json"):
         return bool(json.loads(content)["reason"])
+    if name.endswith(".npz"):
+        return zipfile.is_zipfile(io.BytesIO(content)) and zipfile.ZipFile(io.BytesIO(content)).testzip() is None
     return name.endswith(".html") and content.rstrip().endswith(b"</html>") and b"failed" in content
 
 
