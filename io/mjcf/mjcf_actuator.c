@@ -235,7 +235,8 @@ static pbStatus read_motor_constants(pbMjcfReader *reader, const pbXmlNode *node
   (void)pbMjcf_Reals(reader, node, "motorconst", constant, 2, &count);
   (void)pbMjcf_Real(reader, node, "resistance", &R);
   (void)pbMjcf_Reals(reader, node, "nominal", nominal, 3, &count);
-  double voltage = nominal[0], stall = nominal[1], speed = nominal[2], damping = def->damping[0], Kt = constant[0], Ke = constant[1];
+  double voltage = nominal[0], stall = nominal[1], speed = nominal[2], damping = def->damping[0], Kt = constant[0],
+         Ke = constant[1];
 
   if (voltage > 0 && speed > 0 && Ke <= 0) {
     double square = voltage * voltage - 4 * R * damping * speed * speed;
@@ -247,8 +248,11 @@ static pbStatus read_motor_constants(pbMjcfReader *reader, const pbXmlNode *node
   // Both where they differ: their geometric mean.
   double K = Kt > 0 && Ke > 0 ? sqrt(Kt * Ke) : fmax(Kt, Ke);
   if (R == 0 && voltage > 0 && stall > 0) R = K * voltage / stall;
-  if (!(K > 0)) return FAIL(node, "a dcmotor needs 'motorconst', or 'nominal' with a voltage and a speed: its motor constant is not positive");
-  if (!(R > 0)) return FAIL(node, "a dcmotor needs 'resistance', or 'nominal' with a voltage and a torque: its resistance is not positive");
+  if (!(K > 0))
+    return FAIL(node,
+                "a dcmotor needs 'motorconst', or 'nominal' with a voltage and a speed: its motor constant is not positive");
+  if (!(R > 0))
+    return FAIL(node, "a dcmotor needs 'resistance', or 'nominal' with a voltage and a torque: its resistance is not positive");
 
   def->gainprm[0] = R;
   def->gainprm[1] = K;
@@ -262,8 +266,8 @@ static pbStatus read_thermal(pbMjcfReader *reader, const pbXmlNode *node, const 
   (void)pbMjcf_Reals(reader, node, "thermal", t, 6, &count);
   if (!(t[0] > 0 || t[1] > 0 || t[2] > 0)) return pb_ok;
 
-  if (t[2] > 0 && t[0] > 0 && t[1] == 0) t[1] = t[2] / t[0];
-  else if (t[2] > 0 && t[1] > 0 && t[0] == 0) t[0] = t[2] / t[1];
+  if (t[2] > 0 && t[0] > 0) t[1] = t[2] / t[0];  // the time constant rules over a capacitance
+  else if (t[2] > 0 && t[1] > 0) t[0] = t[2] / t[1];
   if (!(t[0] > 0 && t[1] > 0)) return FAIL(node, "'thermal' needs two of resistance, capacitance and timeconst");
 
   def->dynprm[2] = t[0];
@@ -278,7 +282,7 @@ static pbStatus read_thermal(pbMjcfReader *reader, const pbXmlNode *node, const 
 static pbStatus read_dcmotor(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *class, pbActuatorDef *def) {
   pbActuatorDef none = {0};
   const pbActuatorDef *from = class->gaintype == pb_gainDcmotor ? class : &none;
-  double inductance[2] = {0, from->dynprm[0]}, saturation[3] = {0, 0, from->dynprm[1]}, controller[6] = {0};
+  double inductance[2] = {0, from->dynprm[0]}, saturation[3] = {0, 0, from->dynprm[1]};
   double lugre[5] = {from->dynprm[5], from->dynprm[6], from->biasprm[3], from->biasprm[4], from->biasprm[5]};
   int count;
 
@@ -288,10 +292,6 @@ static pbStatus read_dcmotor(pbMjcfReader *reader, const pbXmlNode *node, const 
   def->gaintype = pb_gainDcmotor;
   def->biastype = pb_biasDcmotor;
   def->actearly = true;
-  (void)pbMjcf_Reals(reader, node, "controller", controller, 6, &count);
-  for (int i = 0; i < 6; i++) {
-    if (controller[i]) return REFUSE(node, "'controller' is not supported: a dcmotor is told its voltage");
-  }
   PB_TRY(read_motor_constants(reader, node, from, def));
   PB_TRY(read_thermal(reader, node, from, def));
 

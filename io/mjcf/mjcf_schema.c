@@ -206,8 +206,9 @@
       NUM(p, "gear", 1, 6, pbActuatorDef, gear), NUM(p, "damping", 1, 3, pbActuatorDef, damping),                  \
       NUM(p, "armature", 1, 1, pbActuatorDef, armature), NUM(p, "cranklength", 1, 1, pbActuatorDef, cranklength),  \
       CTRL_LIMITED(p), NUMX(p, "motorconst", 1, 2), NUMX(p, "resistance", 1, 1), NUMX(p, "nominal", 1, 3),         \
-      NUMX(p, "saturation", 1, 3), NUMX(p, "inductance", 1, 2), NUMX(p, "cogging", 1, 3), NUMX(p, "controller", 1, 6), \
-      NUMX(p, "thermal", 1, 6), NUMX(p, "lugre", 1, 5), {p, "input", pb_mjcfNoEffect, 0, "voltage !pos !vel !ff !none", "", 'k', 1, 1, NOWHERE, 0}
+      NUMX(p, "saturation", 1, 3), NUMX(p, "inductance", 1, 2), NUMX(p, "cogging", 1, 3), NO_(p, "controller", "0 0 0 0 0 0"), \
+      NUMX(p, "thermal", 1, 6), NUMX(p, "lugre", 1, 5),                                                                  \
+      {p, "input", pb_mjcfNoEffect, 0, "voltage !pos !vel !ff !none", "", 'k', 1, 1, NOWHERE, 0}
 
 // Refused actuators
 #define GONE_ACT(p)                                                                                              \

@@ -12,8 +12,8 @@ typedef struct LANE(pbTransmissionPull) {
   bool sees_sites;  // the moment is the motion of sites: c of all dofs
 } LANE(pbTransmissionPull);
 
-// Cotangent of a gain or bias to length, velocity and its parameters; the same of its slope and of what it has beyond limits (NULL:
-// nothing).
+// Cotangent of a gain or bias to length, velocity and its parameters; the same of its slope and of what it has beyond limits
+// (NULL: nothing).
 typedef struct LANE(pbActuatorLawPull) {
   void (*pull)(LANE(pbAdjoint) *a, int actuator, lane bar, lane *length, lane *velocity);
   void (*pull_slope)(LANE(pbAdjoint) *a, int actuator, lane bar, lane *length, lane *velocity);

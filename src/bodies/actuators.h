@@ -20,8 +20,8 @@ static inline bool pb_servo(const pbModel *m, int actuator) {
 
   return m->actuator_servo[actuator] && !pb_actuator_off(m, actuator);
 }
-// Is all of the actuator's force without effect: is it off, or held by its joint's limit? Is the force of its law (all but what is
-// beyond limits), by its own limit or its tendon's, too?
+// Is all of the actuator's force without effect: is it off, or held by its joint's limit? Is the force of its law (all but what
+// is beyond limits), by its own limit or its tendon's, too?
 bool NUM(pbActuator_Held)(const NUM(pbMechanism) *w, int actuator);
 bool NUM(pbActuator_Saturated)(const NUM(pbMechanism) *w, int actuator);
 // Slope of an actuator's force by its velocity as implicitfast takes it; zero where it is held. Of its gain alone.

@@ -118,13 +118,14 @@ static pbStatus check_motor(pbCompiler *c, const pbActuatorDef *d) {
   if (!(g[0] > 0)) return PB_AT(c, d, "actuator", "the resistance of a dcmotor must be positive, found %g", g[0]);
   if (g[4] || g[5] || g[6] || g[7] || p[7] || p[8])
     return pbSpec_Fail(c->spec, pb_unsupported, &d->place, "actuator", d->name, "the controller of a dcmotor is not supported");
-  if (p[2] > 0 && !(p[3] > 0)) return PB_AT(c, d, "actuator", "the thermal capacitance of a dcmotor must be positive, found %g", p[3]);
+  if (p[2] > 0 && !(p[3] > 0))
+    return PB_AT(c, d, "actuator", "the thermal capacitance of a dcmotor must be positive, found %g", p[3]);
   if (!d->actearly) return PB_AT(c, d, "actuator", "a dcmotor needs actearly");
 
   // Friction by bristles: the force at which they slip.
   if (p[5] > 0 && !(p[6] >= 0 && b[3] >= 0 && b[4] >= 0 && b[5] >= 0))
-    return PB_AT(c, d, "actuator", "damping, coulomb, static and stribeck of lugre must not be negative, found %g %g %g %g", p[6], b[3],
-                 b[4], b[5]);
+    return PB_AT(c, d, "actuator", "damping, coulomb, static and stribeck of lugre must not be negative, found %g %g %g %g", p[6],
+                 b[3], b[4], b[5]);
   return pb_ok;
 }
 

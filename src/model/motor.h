@@ -12,7 +12,8 @@ enum { pb_motorTemperature = 1, pb_motorBristle = 2, pb_motorCurrent = 4 };
 
 // Which of them a motor has; dynprm: its numbers (bodies/actuators/dcmotor.c).
 static inline int pbMotor_States(const double *dynprm) {
-  return (dynprm[2] > 0 ? pb_motorTemperature : 0) | (dynprm[5] > 0 ? pb_motorBristle : 0) | (dynprm[0] > 0 ? pb_motorCurrent : 0);
+  return (dynprm[2] > 0 ? pb_motorTemperature : 0) | (dynprm[5] > 0 ? pb_motorBristle : 0) |
+         (dynprm[0] > 0 ? pb_motorCurrent : 0);
 }
 
 static inline int pbMotor_Count(int states) { return (states & 1) + (states >> 1 & 1) + (states >> 2 & 1); }

@@ -19,9 +19,9 @@ WITHOUT = {("dcmotor", "RK4"): "a dcmotor with activations"}  # refused, and by 
 @pytest.mark.parametrize("integrator", oracle.INTEGRATORS)
 @pytest.mark.parametrize("path", oracle.MODELS, ids=oracle.name)
 def test_steps_agree(path, integrator, long_run):
-    if (oracle.name(path), integrator) in WITHOUT:
-        with pytest.raises(Exception, match=WITHOUT[oracle.name(path), integrator]):
-            inside.Model(str(path), {"integrator": integrator})
+    refused = WITHOUT.get((oracle.name(path), integrator))
+    if refused:
+        assert refused in str(table.measure(path, {"integrator": integrator}, 0))
         return
     lines = [table.measure(path, {"integrator": integrator}, key) for key in range(4 if long_run else 1)]
     print("\n".join(map(str, lines)))

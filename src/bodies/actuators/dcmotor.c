@@ -5,7 +5,7 @@
 // Lischinsky, A new model for control of systems with friction, 1995) -s0 z - s1 dz/dt by the deflection z of bristles:
 //   dz/dt = velocity - s0 |velocity| / g z, g = Fc + (Fs - Fc) exp(-(velocity / vs)^2)
 // gainprm: R0, K, alpha, T0. dynprm: te, greatest |di/dt| (0: none), RT, C, Ta, s0, s1. biasprm: A, N, phase, Fc, Fs, vs.
-// Tests: tests/oracle/test_dcmotor.py, tests/conformance/test_step.c, tests/conformance/test_lists.c.
+// Tests: tests/python/test_dcmotor.py, tests/conformance/test_step.c, tests/conformance/test_lists.c.
 #include "bodies/actuator.h"
 #include "bodies/actuators.h"
 #include "model/motor.h"
@@ -223,7 +223,8 @@ static void pull_beyond(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane 
 static void pull_beyond_slope(LANE(pbAdjoint) *a, int u, lane bar) {
   if (a->w->p.actuator_dynprm[10 * u + 6] > 0) PB_THETA(a, actuator_dynprm, 10 * u + 6, -bar);
 }
-PB_BIAS_PULL(dcmotor, pull_back_emf, .pull_slope = pull_slope, .pull_beyond = pull_beyond, .pull_beyond_slope = pull_beyond_slope);
+PB_BIAS_PULL(dcmotor, pull_back_emf, .pull_slope = pull_slope, .pull_beyond = pull_beyond,
+             .pull_beyond_slope = pull_beyond_slope);
 
 // a = -s0 |v| / g, at rest with the mean slope of both sides, which is zero.
 static void pull_decay(LANE(pbAdjoint) *a, int u, lane bar, lane *velocity) {
@@ -299,7 +300,8 @@ static void pull_rate(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
 // d/da of (exp(a h) - 1) / a.
 static double reach_slope(double a, double h) {
   double x = a * h;
-  if (fabs(x) < 0.05) return h * h * (0.5 + x * (1. / 3 + x * (1. / 8 + x * (1. / 30 + x * (1. / 144 + x * (1. / 840 + x / 5760))))));
+  if (fabs(x) < 0.05)
+    return h * h * (0.5 + x * (1. / 3 + x * (1. / 8 + x * (1. / 30 + x * (1. / 144 + x * (1. / 840 + x / 5760))))));
   return ((x - 1) * pbExp(x) + 1) / (a * a);
 }
 

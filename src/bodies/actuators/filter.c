@@ -45,7 +45,8 @@ void LANE(pbForce_FilterNext)(LANE(pbAdjoint) *a, int u, int i, double act_dot, 
   dot_bar[i] += bar * (tau * (1 - decay));
 }
 
-static void pull_exact_next(LANE(pbAdjoint) *a, int u, int i, double act, double act_dot, lane bar, lane *act_bar, lane *dot_bar) {
+static void pull_exact_next(LANE(pbAdjoint) *a, int u, int i, double act, double act_dot, lane bar, lane *act_bar,
+                            lane *dot_bar) {
   (void)act;
   LANE(pbForce_FilterNext)(a, u, i, act_dot, bar, act_bar, dot_bar);
 }
