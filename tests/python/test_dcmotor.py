@@ -1,4 +1,4 @@
-"""DC motors and LuGre's friction: random attributes against MuJoCo, closed forms, slopes where users stand, and what is refused."""
+"""DC motors, LuGre's friction: random attributes against MuJoCo, closed forms, slopes where users stand, what is refused."""
 import mujoco
 import numpy as np
 import pytest
