@@ -15,13 +15,15 @@ enum { PB_ACTUATOR_OURS = 200, PB_ACTUATOR_KINDS = 256 };
   X(pb_trnSite, 4, "site", site) X(pb_trnBody, 5, "body", adhesion)
 // force = gain input + bias: gain and bias by length, velocity and their parameters
 #define PB_GAINS(X) \
-  X(pb_gainFixed, 0, "fixed", fixed) X(pb_gainAffine, 1, "affine", affine) X(pb_gainMuscle, 2, "muscle", muscle)
+  X(pb_gainFixed, 0, "fixed", fixed) X(pb_gainAffine, 1, "affine", affine) X(pb_gainMuscle, 2, "muscle", muscle) \
+  X(pb_gainDcmotor, 3, "dcmotor", dcmotor)
 #define PB_BIASES(X) \
-  X(pb_biasAffine, 1, "affine", affine) X(pb_biasMuscle, 2, "muscle", muscle)
+  X(pb_biasAffine, 1, "affine", affine) X(pb_biasMuscle, 2, "muscle", muscle) X(pb_biasDcmotor, 3, "dcmotor", dcmotor)
 // d activation / dt by control and activation
 #define PB_DYNAMICS_KINDS(X)                                                                           \
   X(pb_dynIntegrator, 1, "integrator", integrator) X(pb_dynFilter, 2, "filter", filter)                \
-  X(pb_dynFilterExact, 3, "filterexact", filter_exact) X(pb_dynMuscle, 4, "muscle", muscle)
+  X(pb_dynFilterExact, 3, "filterexact", filter_exact) X(pb_dynMuscle, 4, "muscle", muscle) \
+  X(pb_dynDcmotor, 5, "dcmotor", dcmotor)
 // clang-format on
 
 #define X(name, value, ...) name = value,

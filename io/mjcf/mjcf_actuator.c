@@ -3,6 +3,7 @@
 // shortcut means by its own attributes only from a default written as the same shortcut or as general with the shortcut's gain
 // type, in the nearest class up the hierarchy.
 // Tests: tests/unit/test_mjcf.c, tests/oracle/test_schema.py.
+#include <math.h>
 #include <string.h>
 
 #include "io/mjcf/mjcf_reader.h"
@@ -226,11 +227,104 @@ static pbStatus read_adhesion(pbMjcfReader *reader, const pbXmlNode *node, const
   return pb_ok;
 }
 
+// Motor constant K and resistance R from Kt and Ke, or from a nominal voltage, stall torque and speed without load: the speed at
+// which the torque K (V - K speed) / R is that of the damping.
+static pbStatus read_motor_constants(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  double constant[2] = {from->gainprm[1]}, R = from->gainprm[0], nominal[3] = {0};
+  int count;
+  (void)pbMjcf_Reals(reader, node, "motorconst", constant, 2, &count);
+  (void)pbMjcf_Real(reader, node, "resistance", &R);
+  (void)pbMjcf_Reals(reader, node, "nominal", nominal, 3, &count);
+  double voltage = nominal[0], stall = nominal[1], speed = nominal[2], damping = def->damping[0], Kt = constant[0],
+         Ke = constant[1];
+
+  if (voltage > 0 && speed > 0 && Ke <= 0) {
+    double square = voltage * voltage - 4 * R * damping * speed * speed;
+    Ke = voltage / speed;
+    if (damping > 0 && R > 0 && square > 0) Ke = (voltage + sqrt(square)) / (2 * speed);
+    if (damping > 0 && R <= 0 && stall > 0 && Ke > voltage * damping / stall) Ke -= voltage * damping / stall;
+  }
+
+  // Both where they differ: their geometric mean.
+  double K = Kt > 0 && Ke > 0 ? sqrt(Kt * Ke) : fmax(Kt, Ke);
+  if (R == 0 && voltage > 0 && stall > 0) R = K * voltage / stall;
+  if (!(K > 0))
+    return FAIL(node,
+                "a dcmotor needs 'motorconst', or 'nominal' with a voltage and a speed: its motor constant is not positive");
+  if (!(R > 0))
+    return FAIL(node, "a dcmotor needs 'resistance', or 'nominal' with a voltage and a torque: its resistance is not positive");
+
+  def->gainprm[0] = R;
+  def->gainprm[1] = K;
+  return pb_ok;
+}
+
+// Thermal resistance and capacitance, one of which may follow from a time constant; none: the winding stays as it is.
+static pbStatus read_thermal(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *from, pbActuatorDef *def) {
+  double t[6] = {from->dynprm[2], from->dynprm[3], 0, from->gainprm[2], from->gainprm[3], from->dynprm[4]};
+  int count;
+  (void)pbMjcf_Reals(reader, node, "thermal", t, 6, &count);
+  if (!(t[0] > 0 || t[1] > 0 || t[2] > 0)) return pb_ok;
+
+  if (t[2] > 0 && t[0] > 0) t[1] = t[2] / t[0];  // the time constant rules over a capacitance
+  else if (t[2] > 0 && t[1] > 0) t[0] = t[2] / t[1];
+  if (!(t[0] > 0 && t[1] > 0)) return FAIL(node, "'thermal' needs two of resistance, capacitance and timeconst");
+
+  def->dynprm[2] = t[0];
+  def->dynprm[3] = t[1];
+  def->dynprm[4] = t[5];
+  def->gainprm[2] = t[3];
+  def->gainprm[3] = t[4];
+  return pb_ok;
+}
+
+// A DC motor that is told its voltage (bodies/actuators/dcmotor.c).
+static pbStatus read_dcmotor(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *class, pbActuatorDef *def) {
+  pbActuatorDef none = {0};
+  const pbActuatorDef *from = class->gaintype == pb_gainDcmotor ? class : &none;
+  double inductance[2] = {0, from->dynprm[0]}, saturation[3] = {0, 0, from->dynprm[1]};
+  double lugre[5] = {from->dynprm[5], from->dynprm[6], from->biasprm[3], from->biasprm[4], from->biasprm[5]};
+  int count;
+
+  memset(def->dynprm, 0, sizeof def->dynprm);
+  memset(def->gainprm, 0, sizeof def->gainprm);
+  def->dyntype = pb_dynDcmotor;
+  def->gaintype = pb_gainDcmotor;
+  def->biastype = pb_biasDcmotor;
+  def->actearly = true;
+  PB_TRY(read_motor_constants(reader, node, from, def));
+  PB_TRY(read_thermal(reader, node, from, def));
+
+  // An inductance, where there is one, rules over the time constant; a torque over a current.
+  (void)pbMjcf_Reals(reader, node, "inductance", inductance, 2, &count);
+  if (inductance[0] < 0 || inductance[1] < 0) return FAIL(node, "'inductance' is negative");
+  def->dynprm[0] = inductance[0] > 0 ? inductance[0] / def->gainprm[0] : inductance[1];
+
+  (void)pbMjcf_Reals(reader, node, "saturation", saturation, 3, &count);
+  double torque = saturation[0] == 0 ? def->gainprm[1] * saturation[1] : saturation[0];
+  if (saturation[0] > 0 || saturation[1] > 0) {
+    def->forcerange[0] = -torque;
+    def->forcerange[1] = torque;
+    def->forcelimited = pb_true;
+  }
+  def->dynprm[1] = fmax(saturation[2], 0);
+
+  // What no limit holds.
+  memcpy(def->biasprm, from->biasprm, 3 * sizeof(double));
+  (void)pbMjcf_Reals(reader, node, "cogging", def->biasprm, 3, &count);
+  (void)pbMjcf_Reals(reader, node, "lugre", lugre, 5, &count);
+  if (!(lugre[0] > 0)) return pb_ok;
+  memcpy(def->dynprm + 5, lugre, 2 * sizeof(double));
+  memcpy(def->biasprm + 3, lugre + 2, 3 * sizeof(double));
+  return pb_ok;
+}
+
 static const shortcut shortcuts[] = {
     {"adhesion", pb_gainFixed, read_adhesion}, {"motor", pb_gainFixed, read_motor},
     {"position", pb_gainFixed, read_position}, {"intvelocity", pb_gainFixed, read_intvelocity},
     {"velocity", pb_gainFixed, read_velocity}, {"damper", pb_gainAffine, read_damper},
     {"cylinder", pb_gainFixed, read_cylinder}, {"muscle", pb_gainMuscle, read_muscle},
+    {"dcmotor", pb_gainDcmotor, read_dcmotor},
 };
 
 // ---- inheritance --------------------------------------------------------------------------------------------------------
@@ -264,12 +358,23 @@ static void forget_actlimited(pbMjcfReader *reader, const pbXmlNode *node, pbAct
   def->actlimited = pb_auto;
 }
 
+// Only a motor is told a voltage, and nothing else.
+static pbStatus check_input(pbMjcfReader *reader, const pbXmlNode *node, const pbActuatorDef *def) {
+  const char *input = pbXml_Get(node, "input");
+  bool motor = def->gaintype == pb_gainDcmotor;
+  if (!input || (strcmp(input, "voltage") == 0) == motor) return pb_ok;
+
+  if (motor) return REFUSE(node, "input '%.40s' is not supported: a dcmotor is told its voltage", input);
+  return FAIL(node, "input 'voltage' is of a dcmotor");
+}
+
 pbStatus pbMjcf_Actuator(pbMjcfReader *reader, const pbXmlNode *node, const pbMjcfClass *class, pbActuatorDef *def) {
   *def = class->actuator;
 
   def->place = node->place;
   if (!strcmp(node->name, "general")) {
     PB_TRY(pbMjcf_Store(reader, node, def));
+    PB_TRY(check_input(reader, node, def));
     return read_target(reader, node, def);
   }
   for (size_t i = 0; i < sizeof shortcuts / sizeof *shortcuts; i++) {

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "io/mjcf/mjcf_copy.h"
 #include "model/joint.h"
+#include "model/motor.h"
 
 #define IS(node, text) (!strcmp((node)->name, text))
 
@@ -125,8 +126,7 @@ static pbStatus walk_actuators(walk *w, pbXmlNode *section) {
     // Its dynamics may be those of a default, so it is read as a whole.
     pbActuatorDef def;
     PB_TRY(pbMjcf_Actuator(reader, node, class, &def));
-    if (def.actdim > 1) return FAIL(node, "actdim can be at most 1");
-    visit_actuator(w, node, def.dyntype != pb_dynNone);
+    visit_actuator(w, node, pbActuatorDef_Activations(&def));
   }
 
   return pb_ok;

@@ -173,14 +173,14 @@
       TXTX(p, "jointinparent"), TXTX(p, "tendon"), TXT(p, "slidersite", pbActuatorDef, refsite), TXTX(p, "cranksite")
 #define TRANSMISSION(p) TARGET(p), TXTX(p, "site"), TXT(p, "refsite", pbActuatorDef, refsite)
 // With a fixed or affine gain the input is only a label.
-#define INPUT(p) {p, "input", pb_mjcfNoEffect, 0, "pos vel pressure !expmap !quat !ff !voltage !none", "", 'k', 1, 1, NOWHERE, 0}
+#define INPUT(p) {p, "input", pb_mjcfNoEffect, 0, "pos vel pressure voltage !expmap !quat !ff !none", "", 'k', 1, 1, NOWHERE, 0}
 #define WORD(name, value, word, law) " " word "=" #value
 #define GENERAL(p)                                                                                               \
   ACTUATOR(p), CTRL_LIMITED(p), ACT_LIMITED(p), INT(p, "actdim", 1, 1, pbActuatorDef, actdim), INPUT(p),           \
       NO_(p, "velrange", "0 0"), NO_(p, "ffrange", "0 0"), NUM(p, "inheritrange", 1, 1, pbActuatorDef, inheritrange), \
-      KEY(p, "dyntype", "none=0" PB_DYNAMICS_KINDS(WORD) " !dcmotor !pid !user", pbActuatorDef, dyntype), \
-      KEY(p, "gaintype", PB_GAINS(WORD) " !dcmotor !so3 !pid !user", pbActuatorDef, gaintype),                \
-      KEY(p, "biastype", "none=0" PB_BIASES(WORD) " !dcmotor !so3 !user", pbActuatorDef, biastype),                      \
+      KEY(p, "dyntype", "none=0" PB_DYNAMICS_KINDS(WORD) " !pid !user", pbActuatorDef, dyntype), \
+      KEY(p, "gaintype", PB_GAINS(WORD) " !so3 !pid !user", pbActuatorDef, gaintype),                \
+      KEY(p, "biastype", "none=0" PB_BIASES(WORD) " !so3 !user", pbActuatorDef, biastype),                      \
       NUM(p, "dynprm", 1, 10, pbActuatorDef, dynprm), NUM(p, "gainprm", 1, 10, pbActuatorDef, gainprm),            \
       NUM(p, "biasprm", 1, 10, pbActuatorDef, biasprm), YES(p, "actearly", pbActuatorDef, actearly)
 #define ADHESION(p)                                                                                              \
@@ -200,6 +200,15 @@
   ACTUATOR(p), CTRL_LIMITED(p), NUMX(p, "timeconst", 2, 2), NUMX(p, "range", 2, 2), NUMX(p, "force", 1, 1),        \
       NUMX(p, "scale", 1, 1), NUMX(p, "lmin", 1, 1), NUMX(p, "lmax", 1, 1), NUMX(p, "vmax", 1, 1),                 \
       NUMX(p, "fpmax", 1, 1), NUMX(p, "fvmax", 1, 1)
+#define DCMOTOR(p)                                                                                               \
+  INT(p, "group", 1, 1, pbActuatorDef, group), HISTORY(p, pbActuatorDef),                                          \
+      NUM(p, "ctrlrange", 2, 2, pbActuatorDef, ctrlrange), VEC(p, "user", pbActuatorDef, user),                    \
+      NUM(p, "gear", 1, 6, pbActuatorDef, gear), NUM(p, "damping", 1, 3, pbActuatorDef, damping),                  \
+      NUM(p, "armature", 1, 1, pbActuatorDef, armature), NUM(p, "cranklength", 1, 1, pbActuatorDef, cranklength),  \
+      CTRL_LIMITED(p), NUMX(p, "motorconst", 1, 2), NUMX(p, "resistance", 1, 1), NUMX(p, "nominal", 1, 3),         \
+      NUMX(p, "saturation", 1, 3), NUMX(p, "inductance", 1, 2), NUMX(p, "cogging", 1, 3), NO_(p, "controller", "0 0 0 0 0 0"), \
+      NUMX(p, "thermal", 1, 6), NUMX(p, "lugre", 1, 5),                                                                  \
+      {p, "input", pb_mjcfNoEffect, 0, "voltage !pos !vel !ff !none", "", 'k', 1, 1, NOWHERE, 0}
 
 // Refused actuators
 #define GONE_ACT(p)                                                                                              \
@@ -215,11 +224,6 @@
   GONE_ACT(p), GONE_DRIVE(p), NO(p, "ctrllimited"), NO(p, "posrange"), NO(p, "velrange"), NO(p, "ffrange"), \
   NO(p, "inheritrange"), \
       NO(p, "kp"), NO(p, "kv"), NO(p, "dampratio"), NO(p, "ki"), NO(p, "imax"), NO(p, "slewmax"), NO(p, "input")
-#define GONE_DCMOTOR(p)                                                                                          \
-  NO(p, "group"), NO(p, "nsample"), NO(p, "interp"), NO(p, "delay"), NO(p, "ctrlrange"), NO(p, "user"), GONE_DRIVE(p), \
-      NO(p, "ctrllimited"), NO(p, "motorconst"), NO(p, "resistance"), NO(p, "nominal"), NO(p, "saturation"),       \
-      NO(p, "inductance"), NO(p, "cogging"), NO(p, "controller"), NO(p, "thermal"), NO(p, "lugre"), NO(p, "input")
-
 #define SENSOR(p)                                                                                                \
   E("sensor/" p), NAME("sensor/" p), HISTORY("sensor/" p, pbSensorDef),                                          \
       NUM("sensor/" p, "interval", 1, 2, pbSensorDef, interval), NUM("sensor/" p, "cutoff", 1, 1, pbSensorDef, cutoff), \
@@ -421,8 +425,7 @@ static const pbMjcfRow table[] = {
     E("actuator/muscle"), TARGET("actuator/muscle"), MUSCLE("actuator/muscle"), NUMX("actuator/muscle", "tausmooth", 1, 1),
     E("actuator/adhesion"), NAME("actuator/adhesion"), CLASS("actuator/adhesion", "class"), ADHESION("actuator/adhesion"),
     TXTX_("actuator/adhesion", "body"),
-    REFUSED("actuator/dcmotor"), GONE_NAMED("actuator/dcmotor"), GONE_TARGET("actuator/dcmotor"), GONE_SITES("actuator/dcmotor"),
-    GONE_DCMOTOR("actuator/dcmotor"),
+    E("actuator/dcmotor"), TRANSMISSION("actuator/dcmotor"), DCMOTOR("actuator/dcmotor"),
     REFUSED("actuator/plugin"), GONE_NAMED("actuator/plugin"), GONE_ACT("actuator/plugin"), GONE_DRIVE("actuator/plugin"),
     GONE_TARGET("actuator/plugin"), NO("actuator/plugin", "site"), NO("actuator/plugin", "plugin"),
     NO("actuator/plugin", "instance"),
@@ -472,7 +475,7 @@ static const pbMjcfRow table[] = {
     E1("default/intvelocity"), INTVELOCITY("default/intvelocity"), E1("default/damper"), DAMPER("default/damper"),
     E1("default/cylinder"), CYLINDER("default/cylinder"), REFUSED("default/orientation"), GONE_ORIENTATION("default/orientation"),
     REFUSED("default/pid"), GONE_PID("default/pid"), E1("default/muscle"), MUSCLE("default/muscle"),
-    E1("default/adhesion"), ADHESION("default/adhesion"), REFUSED("default/dcmotor"), GONE_DCMOTOR("default/dcmotor"),
+    E1("default/adhesion"), ADHESION("default/adhesion"), E1("default/dcmotor"), DCMOTOR("default/dcmotor"),
 
     E("custom"),
     E("custom/numeric"), NAME_("custom/numeric"), INT("custom/numeric", "size", 1, 1, pbNumericDef, size),

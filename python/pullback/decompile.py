@@ -227,8 +227,14 @@ class Decompiled:
                         lengthrange=length if length.any() else None, dyntype=_word(mujoco.mjtDyn, "mjDYN_", m.actuator_dyntype[k]),
                         gaintype=_word(mujoco.mjtGain, "mjGAIN_", m.actuator_gaintype[k]), biastype=_word(mujoco.mjtBias, "mjBIAS_", m.actuator_biastype[k]),
                         dynprm=m.actuator_dynprm[k], gainprm=m.actuator_gainprm[k], biasprm=m.actuator_biasprm[k], actearly=m.actuator_actearly[k],
+                        **({"actdim": m.actuator_actnum[k], "input": self._inputs(k)} if m.actuator_dyntype[k] == mujoco.mjtDyn.mjDYN_DCMOTOR else {}),
                         armature=m.actuator_armature[k], damping=[m.actuator_damping[k], *m.actuator_dampingpoly[k]],
                         **self._history(m.actuator_history[k], m.actuator_delay[k]))
+
+    def _inputs(self, k):
+        """What a dcmotor is told."""
+        bits, kinds = int(self.m.actuator_ctrlspec[k]), mujoco.mjtCtrlInput
+        return " ".join(v.name.removeprefix("mjINPUT_").lower() for v in kinds.__members__.values() if bits & v.value)
 
     @staticmethod
     def _history(history, delay):

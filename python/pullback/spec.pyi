@@ -27,9 +27,9 @@ _GeomType: TypeAlias = Literal["plane", "hfield", "sphere", "capsule", "ellipsoi
 _CameraMode: TypeAlias = Literal["fixed", "track", "trackcom", "targetbody", "targetbodycom"]
 _EqualityType: TypeAlias = Literal["connect", "weld", "joint", "tendon"]
 _ActuatorTrntype: TypeAlias = Literal["joint", "jointinparent", "cranksite", "tendon", "site", "body", "none"]
-_ActuatorDyntype: TypeAlias = Literal["none", "integrator", "filter", "filterexact", "muscle"]
-_ActuatorGaintype: TypeAlias = Literal["fixed", "affine", "muscle"]
-_ActuatorBiastype: TypeAlias = Literal["none", "affine", "muscle"]
+_ActuatorDyntype: TypeAlias = Literal["none", "integrator", "filter", "filterexact", "muscle", "dcmotor"]
+_ActuatorGaintype: TypeAlias = Literal["fixed", "affine", "muscle", "dcmotor"]
+_ActuatorBiastype: TypeAlias = Literal["none", "affine", "muscle", "dcmotor"]
 _ActuatorInterp: TypeAlias = Literal["zoh", "linear", "cubic"]
 _SensorType: TypeAlias = Literal[
     "touch", "accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer", "rangefinder", "camprojection", "jointpos", "jointvel",

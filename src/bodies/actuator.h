@@ -16,17 +16,20 @@ typedef struct LANE(pbTransmission) {
   void (*moment_constrained)(NUM(pbConstraints) *w, int actuator, int *used);
 } LANE(pbTransmission);
 
-// Gain or bias, by act_length, act_velocity and parameters, and its derivative by velocity (NULL: zero).
+// Gain or bias, by act_length, act_velocity and parameters, and its derivative by velocity (NULL: zero). Of a bias: a force that
+// the actuator's own limits do not hold (NULL: none), and its slope.
 typedef struct LANE(pbActuatorLaw) {
   num (*value)(const NUM(pbMechanism) *w, int actuator);
   num (*slope)(const NUM(pbMechanism) *w, int actuator);
+  num (*beyond)(const NUM(pbMechanism) *w, int actuator);
+  num (*beyond_slope)(const NUM(pbMechanism) *w, int actuator);
 } LANE(pbActuatorLaw);
 
 typedef struct LANE(pbActivationLaw) {
-  // Rate of the activation, the control within its range.
-  num (*rate)(const NUM(pbMechanism) *w, int actuator, num ctrl, num act);
-  // The activation after a time step, before its range. NULL: act + act_dot h.
-  num (*next)(const NUM(pbMechanism) *w, int actuator, num act, num act_dot);
+  // Rate of activation i, which is act[i], the control within its range.
+  num (*rate)(const NUM(pbMechanism) *w, int actuator, num ctrl, int i);
+  // The activation after a time step that begins at act, before its range. NULL: act + act_dot h.
+  num (*next)(const NUM(pbMechanism) *w, int actuator, int i, num act, num act_dot);
 } LANE(pbActivationLaw);
 
 #define PB_TRANSMISSION(law, function, ...) \

@@ -12,17 +12,20 @@ typedef struct LANE(pbTransmissionPull) {
   bool sees_sites;  // the moment is the motion of sites: c of all dofs
 } LANE(pbTransmissionPull);
 
-// Cotangent of a gain or bias to length, velocity and its parameters; the same of its slope (NULL: it has none).
+// Cotangent of a gain or bias to length, velocity and its parameters; the same of its slope and of what it has beyond limits
+// (NULL: nothing).
 typedef struct LANE(pbActuatorLawPull) {
   void (*pull)(LANE(pbAdjoint) *a, int actuator, lane bar, lane *length, lane *velocity);
   void (*pull_slope)(LANE(pbAdjoint) *a, int actuator, lane bar, lane *length, lane *velocity);
+  void (*pull_beyond)(LANE(pbAdjoint) *a, int actuator, lane bar, lane *length, lane *velocity);
+  void (*pull_beyond_slope)(LANE(pbAdjoint) *a, int actuator, lane bar);
 } LANE(pbActuatorLawPull);
 
 typedef struct LANE(pbActivationLawPull) {
-  // act_dot[i] to act[i], the control (pbActuator_PullControl) and parameters.
-  void (*pull)(LANE(pbAdjoint) *a, int actuator, int i);
-  // Where next is act + act_dot step: bar act_dot to what the step is made of, h_bar among it; returns the step. NULL: h.
-  double (*pull_step)(LANE(pbAdjoint) *a, int actuator, double act_dot, lane bar);
+  // act_dot[i] to the activations, the control (pbActuator_PullControl), velocity and parameters.
+  void (*pull)(LANE(pbAdjoint) *a, int actuator, int i, lane *velocity);
+  // bar of next to act_bar[i], dot_bar[i], a->act_vel and parameters, h_bar among it. NULL: pbForce_EulerNext.
+  void (*pull_next)(LANE(pbAdjoint) *a, int actuator, int i, double act, double act_dot, lane bar, lane *act_bar, lane *dot_bar);
 } LANE(pbActivationLawPull);
 
 #define PB_TRANSMISSION_PULL(law, function, ...) \
@@ -32,6 +35,9 @@ typedef struct LANE(pbActivationLawPull) {
 #define PB_DYNAMICS_PULL(law, function, ...) \
   const LANE(pbActivationLawPull) LANE(pbDynamicsPull_##law) = {.pull = function, ##__VA_ARGS__}
 
+// pull_next of act + act_dot h, and of act + act_dot tau (1 - exp(-h / tau)), tau at least 1e-15, the first number of dynprm.
+void LANE(pbForce_EulerNext)(LANE(pbAdjoint) *a, int i, double act_dot, lane bar, lane *act_bar, lane *dot_bar);
+void LANE(pbForce_FilterNext)(LANE(pbAdjoint) *a, int actuator, int i, double act_dot, lane bar, lane *act_bar, lane *dot_bar);
 // Cotangent of the control to ctrl or the end of its range; of a setpoint that was taken less its turns, 2 pi |gear| each.
 void LANE(pbActuator_PullControl)(LANE(pbAdjoint) *a, int actuator, lane bar);
 void LANE(pbActuator_PullTurns)(LANE(pbAdjoint) *a, int actuator, double setpoint, double near, lane bar);

@@ -69,13 +69,13 @@ void NUM(pbActuator_Transmissions)(NUM(pbConstraints) *w) {
 }
 
 // ---- activations ------------------------------------------------------------------------------------------------------
-num NUM(pbActuator_Free)(const NUM(pbMechanism) *w, int u, num act, num act_dot) {
+num NUM(pbActuator_Free)(const NUM(pbMechanism) *w, int u, int i, num act, num act_dot) {
   const LANE(pbActivationLaw) *law = dynamics[w->m->actuator_dyntype[u]];
-  return law->next ? law->next(w, u, act, act_dot) : act + act_dot * w->p.timestep[0];
+  return law->next ? law->next(w, u, i, act, act_dot) : act + act_dot * w->p.timestep[0];
 }
 
-num NUM(pbActuator_Next)(const NUM(pbMechanism) *w, int u, num act, num act_dot) {
-  act = NUM(pbActuator_Free)(w, u, act, act_dot);
+num NUM(pbActuator_Next)(const NUM(pbMechanism) *w, int u, int i, num act, num act_dot) {
+  act = NUM(pbActuator_Free)(w, u, i, act, act_dot);
   if (w->m->actuator_actlimited[u]) act = num_clip(act, w->p.actuator_actrange[2 * u], w->p.actuator_actrange[2 * u + 1]);
   return act;
 }
@@ -108,8 +108,9 @@ num NUM(pbActuator_Wrap)(const NUM(pbMechanism) *w, int u, num setpoint, num nea
   return turns != 0 ? setpoint - turns * 2 * PB_PI * v3_norm(gear) : setpoint;
 }
 
-num NUM(pbActuator_Rate)(const NUM(pbMechanism) *w, int u, num ctrl, num act) {
-  return dynamics[w->m->actuator_dyntype[u]]->rate(w, u, ctrl, act);
+num NUM(pbActuator_Rate)(const NUM(pbMechanism) *w, int u, num ctrl, int i) {
+  PB_ASSERT(i >= 0 && i < w->m->na);
+  return dynamics[w->m->actuator_dyntype[u]]->rate(w, u, ctrl, i);
 }
 
 num NUM(pbActuator_Control)(const NUM(pbMechanism) *w, int u) {
@@ -122,13 +123,13 @@ num NUM(pbActuator_Control)(const NUM(pbMechanism) *w, int u) {
 static num actuator_input(NUM(pbMechanism) *w, int u) {
   const pbModel *m = w->m;
   num ctrl = NUM(pbActuator_Control)(w, u);
-  if (m->actuator_dyntype[u] == pb_dynNone) return ctrl;
+  int first = m->actuator_actadr[u], last = first + m->actuator_actnum[u] - 1;
+  for (int i = first; i <= last; i++) w->act_dot[i] = NUM(pbActuator_Rate)(w, u, ctrl, i);
+  if (pb_actuator_direct(m, u)) return ctrl;
 
   // actearly takes the activation after this step.
-  int adr = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
-  num act = w->act[adr], *dot = w->act_dot + adr;
-  *dot = NUM(pbActuator_Rate)(w, u, ctrl, act);
-  return m->actuator_actearly[u] ? NUM(pbActuator_Next)(w, u, act, *dot) : act;
+  num act = w->act[last];
+  return m->actuator_actearly[u] ? NUM(pbActuator_Next)(w, u, last, act, w->act_dot[last]) : act;
 }
 
 // force = gain input + bias
@@ -186,6 +187,8 @@ static void joint_forces(NUM(pbMechanism) *w) {
     if (m->actuator_forcelimited[u] && !m->actuator_servo[u]) {
       w->actuator_force[u] = num_clip(w->actuator_force[u], w->p.actuator_forcerange[2 * u], w->p.actuator_forcerange[2 * u + 1]);
     }
+    const LANE(pbActuatorLaw) *bias = biases[m->actuator_biastype[u]];
+    if (bias && bias->beyond && !pb_actuator_off(m, u)) w->actuator_force[u] += bias->beyond(w, u);
     for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++)
       w->qfrc_actuator[w->mom_dofs[a]] += w->mom[a] * w->actuator_force[u];
   }
@@ -258,17 +261,22 @@ void NUM(pbStage_Smooth)(NUM(pbMechanism) *w) {
 // ---- derivative by velocity (implicitfast) --------------------------------------------------------------------------
 static bool at_end(num x, const num range[2]) { return re(x) <= re(range[0]) || re(x) >= re(range[1]); }
 
-bool NUM(pbActuator_Saturated)(const NUM(pbMechanism) *w, int u) {
+bool NUM(pbActuator_Held)(const NUM(pbMechanism) *w, int u) {
   const pbModel *m = w->m;
   int id = m->actuator_trnid[2 * u];
 
   if (m->actuator_servo[u] || pb_actuator_off(m, u)) return true;  // the force of a servo is a row's
-  if (m->actuator_forcelimited[u] && at_end(w->actuator_force[u], w->p.actuator_forcerange + 2 * u)) return true;
-
-  // A tendon's scale is one where its limit does not hold; joints have theirs, others none.
-  if (m->actuator_trntype[u] == pb_trnTendon) return re(w->act_scale[u]) != 1;
   if (m->actuator_trntype[u] > pb_trnJointInParent || !m->jnt_actfrclimited[id]) return false;
   return at_end(w->qfrc_actuator[m->jnt_dofadr[id]], w->p.jnt_actfrcrange + 2 * id);
+}
+
+bool NUM(pbActuator_Saturated)(const NUM(pbMechanism) *w, int u) {
+  const pbModel *m = w->m;
+  if (NUM(pbActuator_Held)(w, u)) return true;
+  if (m->actuator_forcelimited[u] && at_end(w->act_raw[u] * w->act_scale[u], w->p.actuator_forcerange + 2 * u)) return true;
+
+  // A tendon's scale is one where its limit does not hold.
+  return m->actuator_trntype[u] == pb_trnTendon && re(w->act_scale[u]) != 1;
 }
 
 num NUM(pbActuator_GainSlope)(const NUM(pbMechanism) *w, int u) {
@@ -278,8 +286,11 @@ num NUM(pbActuator_GainSlope)(const NUM(pbMechanism) *w, int u) {
 
 num NUM(pbActuator_Slope)(const NUM(pbMechanism) *w, int u) {
   const LANE(pbActuatorLaw) *bias = biases[w->m->actuator_biastype[u]];
-  if (NUM(pbActuator_Saturated)(w, u)) return 0;
+  if (NUM(pbActuator_Held)(w, u)) return 0;
+
+  num beyond = bias && bias->beyond_slope ? bias->beyond_slope(w, u) : 0;
+  if (NUM(pbActuator_Saturated)(w, u)) return beyond;
 
   num slope = bias && bias->slope ? bias->slope(w, u) : 0;
-  return slope + NUM(pbActuator_GainSlope)(w, u) * w->act_input[u];
+  return slope + NUM(pbActuator_GainSlope)(w, u) * w->act_input[u] + beyond;
 }

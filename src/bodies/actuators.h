@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "eval/names.h"
 #include "model/model.h"
+#include "model/motor.h"
 
 // Is the actuator off, by a flag or by its group? Then it has no force, and its activation stays.
 static inline bool pb_actuator_off(const pbModel *m, int actuator) {
@@ -19,13 +20,22 @@ static inline bool pb_servo(const pbModel *m, int actuator) {
 
   return m->actuator_servo[actuator] && !pb_actuator_off(m, actuator);
 }
-// Is the actuator's force held by a limit (its own, its joint's, its tendon's), or is it off?
+// Is all of the actuator's force without effect: is it off, or held by its joint's limit? Is the force of its law (all but what
+// is beyond limits), by its own limit or its tendon's, too?
+bool NUM(pbActuator_Held)(const NUM(pbMechanism) *w, int actuator);
 bool NUM(pbActuator_Saturated)(const NUM(pbMechanism) *w, int actuator);
-// Slope of an actuator's force by its velocity as implicitfast takes it; zero where it is saturated. Of its gain alone.
+// Slope of an actuator's force by its velocity as implicitfast takes it; zero where it is held. Of its gain alone.
 num NUM(pbActuator_Slope)(const NUM(pbMechanism) *w, int actuator);
 num NUM(pbActuator_GainSlope)(const NUM(pbMechanism) *w, int actuator);
-// Rate of an activation, the control within its range.
-num NUM(pbActuator_Rate)(const NUM(pbMechanism) *w, int actuator, num ctrl, num act);
+// Is what the gain multiplies the control, and not the last activation?
+static inline bool pb_actuator_direct(const pbModel *m, int actuator) {
+  PB_ASSERT(actuator >= 0 && actuator < m->nu);
+  int type = m->actuator_dyntype[actuator];
+
+  return type == pb_dynNone || (type == pb_dynDcmotor && !(m->actuator_motor[actuator] & pb_motorCurrent));
+}
+// Rate of activation i of the actuator, the control within its range.
+num NUM(pbActuator_Rate)(const NUM(pbMechanism) *w, int actuator, num ctrl, int i);
 // The control, within its range.
 num NUM(pbActuator_Control)(const NUM(pbMechanism) *w, int actuator);
 // The gear, three numbers, of a servo on a rotation, where setpoints a turn of 2 pi |gear| apart are the same; NULL of others.
@@ -34,8 +44,8 @@ const num *NUM(pbActuator_Turning)(const NUM(pbMechanism) *w, int actuator);
 double NUM(pbActuator_Turns)(const num *gear, num setpoint, num near);
 // That one: the setpoint less its turns; itself where there are none.
 num NUM(pbActuator_Wrap)(const NUM(pbMechanism) *w, int actuator, num setpoint, num near);
-// Next activation after one time step, and before its range holds it.
-num NUM(pbActuator_Free)(const NUM(pbMechanism) *w, int actuator, num act, num act_dot);
-num NUM(pbActuator_Next)(const NUM(pbMechanism) *w, int actuator, num act, num act_dot);
+// Activation i one time step after act, and before its range holds it.
+num NUM(pbActuator_Free)(const NUM(pbMechanism) *w, int actuator, int i, num act, num act_dot);
+num NUM(pbActuator_Next)(const NUM(pbMechanism) *w, int actuator, int i, num act, num act_dot);
 
 #endif

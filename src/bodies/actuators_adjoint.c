@@ -115,7 +115,13 @@ void LANE(pbActuator_PullTurns)(LANE(pbAdjoint) *a, int u, double setpoint, doub
   for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, (int)(gear - w->p.actuator_gear) + k, bar * (rate * gear[k]));
 }
 
-// act_next = act + act_dot step, clamped, less its turns; step: h, or what the law says.
+void LANE(pbForce_EulerNext)(LANE(pbAdjoint) *a, int i, double act_dot, lane bar, lane *act_bar, lane *dot_bar) {
+  a->h_bar += PB_LANE0(bar) * act_dot;
+  act_bar[i] += bar;
+  dot_bar[i] += bar * a->w->p.timestep[0];
+}
+
+// The next activation, clamped, less its turns: act + act_dot h, or what the law says.
 void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double act_dot, lane bar, lane *act_bar,
                         lane *dot_bar) {
   const NUM(pbMechanism) *w = a->w;
@@ -123,19 +129,16 @@ void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double
   PB_ASSERT(index >= 0 && index < w->m->na);
 
   if (index == w->m->actuator_actadr[u] + w->m->actuator_actnum[u] - 1)
-    LANE(pbActuator_PullTurns)(a, u, NUM(pbActuator_Next)(w, u, act, act_dot), w->act_length[u], bar);
+    LANE(pbActuator_PullTurns)(a, u, NUM(pbActuator_Next)(w, u, index, act, act_dot), w->act_length[u], bar);
 
-  int end = activation_end(w, u, NUM(pbActuator_Free)(w, u, act, act_dot));
+  int end = activation_end(w, u, NUM(pbActuator_Free)(w, u, index, act, act_dot));
   if (end >= 0) {
     PB_THETA(a, actuator_actrange, 2 * u + end, bar);
     return;
   }
 
-  double step = w->p.timestep[0];
-  if (law->pull_step) step = law->pull_step(a, u, act_dot, bar);
-  else a->h_bar += PB_LANE0(bar) * act_dot;
-  act_bar[index] += bar;
-  dot_bar[index] += bar * step;
+  if (law->pull_next) law->pull_next(a, u, index, act, act_dot, bar, act_bar, dot_bar);
+  else LANE(pbForce_EulerNext)(a, index, act_dot, bar, act_bar, dot_bar);
 }
 
 // ---- one actuator's force -------------------------------------------------------------------------------------------
@@ -157,7 +160,7 @@ void LANE(pbActuator_PullControl)(LANE(pbAdjoint) *a, int u, lane bar) {
 static void pull_input(LANE(pbAdjoint) *a, int u, lane bar) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
-  if (m->actuator_dyntype[u] == pb_dynNone) {
+  if (pb_actuator_direct(m, u)) {
     LANE(pbActuator_PullTurns)(a, u, NUM(pbActuator_Control)(w, u), w->act_length[u], bar);
     LANE(pbActuator_PullControl)(a, u, bar);
     return;
@@ -209,15 +212,27 @@ static lane pull_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   return w->act_scale[u] * (bar - shared / total);
 }
 
-// f = gain input + bias: to the input, length, velocity and parameters.
-static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *velocity) {
+// f = gain input + bias within limits, and what is beyond them: to the input, length, velocity and parameters.
+static void pull_force_law(LANE(pbAdjoint) *a, int u, lane bar, const lane *all, lane *length, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
   const LANE(pbActuatorLawPull) *bias = biases[w->m->actuator_biastype[u]];
   PB_ASSERT(u >= 0 && u < w->m->nu);
+  if (bias && bias->pull_beyond) bias->pull_beyond(a, u, bar, length, velocity);
+  bar = pull_limits(a, u, bar, all);
 
   pull_input(a, u, bar * w->act_gain[u]);
   gains[w->m->actuator_gaintype[u]]->pull(a, u, bar * w->act_input[u], length, velocity);
   if (bias) bias->pull(a, u, bar, length, velocity);
+}
+
+// The rates of its activations, once their cotangents are whole: inputs have added to what they will be.
+static void pull_rates(LANE(pbAdjoint) *a, int u, lane *velocity) {
+  const pbModel *m = a->w->m;
+  int first = m->actuator_actadr[u], end = first + m->actuator_actnum[u];
+  if (pb_actuator_off(m, u) || first < 0) return;
+
+  PB_MUTE(pb_muteDynamics, m->actuator_dyntype[u], a->act_dot + first, m->actuator_actnum[u]);
+  for (int i = first; i < end; i++) dynamics[m->actuator_dyntype[u]]->pull(a, u, i, velocity);
 }
 
 // Servos: the velocity asked for is -(gain input + b0 + b1 length) / b2, clipped to the speed, zero in the dead band.
@@ -248,12 +263,14 @@ static void implicit_actuator(LANE(pbAdjoint) *a, int u, lane *length, lane *vel
   const LANE(pbActuatorLawPull) *gain = gains[w->m->actuator_gaintype[u]], *bias = biases[w->m->actuator_biastype[u]];
   double slope = NUM(pbActuator_Slope)(w, u), h = w->p.timestep[0];
   int adr = w->mom_start[u], n = w->mom_start[u + 1] - adr;
-  if (NUM(pbActuator_Saturated)(w, u)) return;
+  if (NUM(pbActuator_Held)(w, u)) return;
 
   lane power = pb_outerPower(w, w->mom_dofs + adr, w->mom + adr, n, h * slope, a->mu, w->qacc_integrated, a->c);
   a->h_bar += PB_LANE0(power) * slope;
 
   lane bar = h * power;
+  if (bias && bias->pull_beyond_slope) bias->pull_beyond_slope(a, u, bar);
+  if (NUM(pbActuator_Saturated)(w, u)) return;
   if (bias && bias->pull_slope) bias->pull_slope(a, u, bar, length, velocity);
   if (!gain->pull_slope) return;
   gain->pull_slope(a, u, bar * w->act_input[u], length, velocity);
@@ -286,11 +303,12 @@ static void pull_actuator(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) 
   const LANE(pbTransmissionPull) *transmission = transmissions[m->actuator_trntype[u]];
   lane length = a->act_len[u], velocity = a->act_vel[u];
   if (pb_servo(m, u)) pull_servo_law(a, u, &length);
-  else if (!pb_actuator_off(m, u)) pull_force_law(a, u, pull_limits(a, u, bar, all), &length, &velocity);
+  else if (!pb_actuator_off(m, u)) pull_force_law(a, u, bar, all, &length, &velocity);
 
   // c is zero so far; implicit damping may add to the cotangent of the velocity.
   bool implicit = a->damped && m->integrator == pb_intImplicitfast;
   if (implicit) implicit_actuator(a, u, &length, &velocity);
+  pull_rates(a, u, &velocity);
   if (transmission->pull_along && a->act_free && !m->actuator_servo[u]) {
     transmission->pull_along(a, u, length, velocity);
     if (implicit) transmission->pull(a, u, PB_LANE_ZERO);
@@ -331,11 +349,4 @@ void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a) {
 
   memset(a->c, 0, (size_t)m->nv * sizeof(lane));
   for (int u = 0; u < m->nu; u++) pull_actuator(a, u, all[u], all);
-
-  // Activations last: inputs have added to what they will be.
-  for (int u = 0; u < m->nu; u++) {
-    if (pb_actuator_off(m, u)) continue;
-    PB_MUTE(pb_muteDynamics, m->actuator_dyntype[u], a->act_dot + m->actuator_actadr[u], m->actuator_actnum[u]);
-    if (m->actuator_actnum[u]) dynamics[m->actuator_dyntype[u]]->pull(a, u, m->actuator_actadr[u] + m->actuator_actnum[u] - 1);
-  }
 }

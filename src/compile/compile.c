@@ -9,6 +9,7 @@
 #include "base/context.h"
 #include "compile/setconst.h"
 #include "model/joint.h"
+#include "model/motor.h"
 
 // ---- sizes --------------------------------------------------------------------------------------------------------
 enum { BODIES_LIMIT = 65534 };  // two ids share one integer in the signature of a pair
@@ -107,8 +108,7 @@ static pbStatus count_elements(pbCompiler *c) {
   if (stations > 1e8) return pbContext_Fail(c->ctx, pb_no_memory, "the paths of the tendons take too much memory");
   m->nwrap = (int)stations;
 
-  // An activation for each actuator with dynamics.
-  for (int i = 0; i < s->nactuator; i++) m->na += s->actuators[i].dyntype != pb_dynNone;
+  for (int i = 0; i < s->nactuator; i++) m->na += pbActuatorDef_Activations(&s->actuators[i]);
 
   // Sensors mark geoms that stay, whose user numbers count then.
   PB_TRY(pbCompile_CountMaterials(c));

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "compile/compile.h"
 #include "model/joint.h"
+#include "model/motor.h"
 #include "model/term_fields.h"
 
 #define COPY(field, id, n, values) memcpy(m->field + (n) * (size_t)(id), values, (n) * sizeof(double))
@@ -93,6 +94,8 @@ static pbStatus check_ranges(pbCompiler *c, const pbActuatorDef *d, pbRanges *r)
   // act follows the dynamics: without them there is nothing to limit.
   if (r->act_limited && d->dyntype == pb_dynNone)
     return PB_AT(c, d, "actuator", "actrange is given, but there is no activation (dyntype is none)");
+  if (r->act_limited && d->dyntype == pb_dynDcmotor)
+    return PB_AT(c, d, "actuator", "actrange is given; activations of a dcmotor have none");
   return pb_ok;
 }
 
@@ -109,20 +112,37 @@ static pbStatus check_muscle(pbCompiler *c, const pbActuatorDef *d, const double
   return pb_ok;
 }
 
+// What a motor's numbers (bodies/actuators/dcmotor.c) must be; its controller asks for inputs that there are none of.
+static pbStatus check_motor(pbCompiler *c, const pbActuatorDef *d) {
+  const double *g = d->gainprm, *p = d->dynprm, *b = d->biasprm;
+  if (!(g[0] > 0)) return PB_AT(c, d, "actuator", "the resistance of a dcmotor must be positive, found %g", g[0]);
+  if (g[4] || g[5] || g[6] || g[7] || p[7] || p[8])
+    return pbSpec_Fail(c->spec, pb_unsupported, &d->place, "actuator", d->name, "the controller of a dcmotor is not supported");
+  if (p[2] > 0 && !(p[3] > 0))
+    return PB_AT(c, d, "actuator", "the thermal capacitance of a dcmotor must be positive, found %g", p[3]);
+  if (!d->actearly) return PB_AT(c, d, "actuator", "a dcmotor needs actearly");
+
+  // Friction by bristles: the force at which they slip.
+  if (p[5] > 0 && !(p[6] >= 0 && b[3] >= 0 && b[4] >= 0 && b[5] >= 0))
+    return PB_AT(c, d, "actuator", "damping, coulomb, static and stribeck of lugre must not be negative, found %g %g %g %g", p[6],
+                 b[3], b[4], b[5]);
+  return pb_ok;
+}
+
 static pbStatus check_dynamics(pbCompiler *c, const pbActuatorDef *d) {
-  bool stateful = d->dyntype != pb_dynNone;
+  int activations = pbActuatorDef_Activations(d);
   bool joint = d->trntype == pb_trnJoint || d->trntype == pb_trnJointInParent;
   bool reflects = joint || d->trntype == pb_trnTendon;
 
-  if (d->actdim > 1) return PB_AT(c, d, "actuator", "actdim can be at most 1");
-  if (d->actdim == 1 && !stateful) return PB_AT(c, d, "actuator", "actdim is 1, but there is no activation (dyntype is none)");
-  if (d->actdim == 0 && stateful) return PB_AT(c, d, "actuator", "actdim is 0, but dyntype needs an activation");
+  if (d->actdim >= 0 && d->actdim != activations)
+    return PB_AT(c, d, "actuator", "actdim is %d, but dyntype and dynprm ask for %d activations", d->actdim, activations);
 
   // Damping and armature act through the gear on a joint's or tendon's velocity; a site has none.
   if ((d->damping[0] || d->damping[1] || d->damping[2]) && !reflects)
     return PB_AT(c, d, "actuator", "damping needs a joint or tendon as target");
   if (d->armature && !reflects) return PB_AT(c, d, "actuator", "armature needs a joint or tendon as target");
 
+  if (d->dyntype == pb_dynDcmotor) PB_TRY(check_motor(c, d));
   if (d->gaintype == pb_gainMuscle) PB_TRY(check_muscle(c, d, d->gainprm));
   if (d->biastype == pb_biasMuscle) PB_TRY(check_muscle(c, d, d->biasprm));
   return pb_ok;
@@ -180,8 +200,9 @@ pbStatus pbCompile_Actuators(pbCompiler *c) {
     m->actuator_gaintype[i] = d->gaintype;
     m->actuator_biastype[i] = d->biastype;
 
-    // At most one activation, in the order of the actuators.
-    m->actuator_actnum[i] = d->dyntype != pb_dynNone;
+    // In the order of the actuators.
+    m->actuator_actnum[i] = pbActuatorDef_Activations(d);
+    m->actuator_motor[i] = d->dyntype == pb_dynDcmotor ? pbMotor_States(d->dynprm) : 0;
     m->actuator_actadr[i] = m->actuator_actnum[i] ? adr : -1;
     adr += m->actuator_actnum[i];
 

@@ -15,6 +15,7 @@
 #include "compile/spec_names.h"
 #include "compile/spec_pool.h"
 #include "model/joint.h"
+#include "model/motor.h"
 
 typedef struct attachment {
   pbSpec *spec;   // what is attached to
@@ -326,8 +327,6 @@ static sizes joint_size(const pbJointDef *def) {
   return (sizes){pbJoint_PositionCount(def->type), pbJoint_DofCount(def->type), 0};
 }
 
-static int activations(const pbActuatorDef *def) { return def->dyntype != pb_dynNone; }
-
 // Parents come before their bodies, which has been checked. own, below: of each body, and with all below it.
 static void place_bodies(layout *l, sizes *own, sizes *below) {
   const pbSpec *s = l->spec;
@@ -373,7 +372,7 @@ static bool make_layout(pbContext *ctx, const pbSpec *spec, layout *l) {
   // Of actuators in theirs.
   for (size_t i = 0; i < actuators; i++) {
     l->act[i] = l->nact;
-    l->nact += activations(&spec->actuators[i]);
+    l->nact += pbActuatorDef_Activations(&spec->actuators[i]);
   }
   return true;
 }
@@ -448,7 +447,7 @@ static void move_numbers(const layout *from, const layout *to, const int first[3
   // Of actuators a control each, and activations of those that have some.
   for (int i = 0; i < from->spec->nactuator; i++) {
     move(&lists[key_ctrl], i, first[2] + i, 1);
-    move(&lists[key_act], from->act[i], to->act[first[2] + i], activations(&from->spec->actuators[i]));
+    move(&lists[key_act], from->act[i], to->act[first[2] + i], pbActuatorDef_Activations(&from->spec->actuators[i]));
   }
 }
 

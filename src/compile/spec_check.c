@@ -228,9 +228,13 @@ static pbStatus check_actuator(const pbSpec *spec, const pbActuatorDef *actuator
     return REFUSE(actuator, "actuator",
                   "on a body a force by length or velocity is not supported; expected gaintype fixed, biastype none");
 
-  // MuJoCo's user-defined types are missing, its motors and controllers.
+  // MuJoCo's user-defined types are missing, and its controllers.
   if (!IS_ONE(dynamics, actuator->dyntype) || !IS_ONE(gains, actuator->gaintype) || !IS_ONE(biases, actuator->biastype))
     return REFUSE(actuator, "actuator", "its dynamics, gain or bias is not supported");
+
+  bool motor = actuator->gaintype == pb_gainDcmotor;
+  if ((actuator->dyntype == pb_dynDcmotor) != motor || (actuator->biastype == pb_biasDcmotor) != motor)
+    return FAIL(actuator, "actuator", "dyntype, gaintype and biastype dcmotor go together");
   return pb_ok;
 }
 

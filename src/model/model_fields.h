@@ -97,9 +97,9 @@
   X(wrap_objid, nwrap, 1, Mujoco, "which of them") \
   X(wrap_side, nwrap, 1, Ours, "the site that says on which side of the geom a tendon lies; -1: none") \
   X(actuator_trntype, nu, 1, Mujoco, "what it acts on: joint, jointinparent, slidercrank, tendon, site, body") \
-  X(actuator_dyntype, nu, 1, Mujoco, "dynamics of its activation: none, integrator, filter, filterexact, muscle") \
-  X(actuator_gaintype, nu, 1, Mujoco, "law of its gain: fixed, affine, muscle") \
-  X(actuator_biastype, nu, 1, Mujoco, "law of its bias: none, affine, muscle") \
+  X(actuator_dyntype, nu, 1, Mujoco, "dynamics of its activation: none, integrator, filter, filterexact, muscle, dcmotor") \
+  X(actuator_gaintype, nu, 1, Mujoco, "law of its gain: fixed, affine, muscle, dcmotor") \
+  X(actuator_biastype, nu, 1, Mujoco, "law of its bias: none, affine, muscle, dcmotor") \
   X(actuator_trnid, nu, 2, Mujoco, "what it acts on, by number; sites: and the one it is seen from, or -1") \
   X(actuator_actadr, nu, 1, Mujoco, "its first activation; -1: none") \
   X(actuator_actnum, nu, 1, Mujoco, "number of activations") \
@@ -110,6 +110,7 @@
   X(actuator_group, nu, 1, Mujoco, "group, by which actuators are disabled") \
   X(actuator_history, nu, 2, Mujoco, "samples of its control that are kept; how it is read between them: held, linear, cubic") \
   X(actuator_historyadr, nu, 1, Mujoco, "where they begin in the state's history; -1: none are kept") \
+  X(actuator_motor, nu, 1, Ours, "activations of a dcmotor: 1 temperature, 2 bristle, 4 current, summed") \
   X(actuator_servo, nu, 1, Ours, "is its force that of a constraint row (option servo)?") \
   X(sensor_type, nsensor, 1, Mujoco, "what it measures") \
   X(sensor_datatype, nsensor, 1, Mujoco, "real, positive, axis or quaternion") \

@@ -283,7 +283,7 @@ void NUM(pbIntegrate_Activation)(const NUM(pbWork) *w, const num *act0, const nu
     PB_ASSERT(first < 0 || end <= m->na);
     if (first < 0) continue;
     for (int a = first; a < end; a++) {
-      act[a] = NUM(pbActuator_Next)(&w->mechanism, u, act0[a], act_dot[a]);
+      act[a] = NUM(pbActuator_Next)(&w->mechanism, u, a, act0[a], act_dot[a]);
       if (a == end - 1) act[a] = NUM(pbActuator_Wrap)(&w->mechanism, u, act[a], w->act_length[u]);
     }
   }

@@ -161,9 +161,10 @@ pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense
 static void activation_rates(NUM(pbWork) *w, num *dot) {
   const pbModel *m = w->m;
   for (int u = 0; u < m->nu; u++) {
-    int a = m->actuator_actadr[u] + m->actuator_actnum[u] - 1;
-    if (m->actuator_dyntype[u] == pb_dynNone || pb_actuator_off(m, u)) continue;
-    dot[a] = NUM(pbActuator_Rate)(&w->mechanism, u, NUM(pbActuator_Control)(&w->mechanism, u), w->act[a]);
+    int first = m->actuator_actadr[u], end = first + m->actuator_actnum[u];
+    if (pb_actuator_off(m, u)) continue;
+    for (int a = first; a < end; a++)
+      dot[a] = NUM(pbActuator_Rate)(&w->mechanism, u, NUM(pbActuator_Control)(&w->mechanism, u), a);
   }
 }
 

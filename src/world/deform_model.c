@@ -13,6 +13,7 @@
 #include "eval/stages.h"
 #include "math/vec.h"
 #include "model/history.h"
+#include "model/motor.h"
 #include "step/scratch.h"
 
 static pbStatus no_memory(const pbModel *m) { return pbContext_Fail(m->ctx, pb_no_memory, "no memory for deformables"); }
@@ -125,6 +126,7 @@ pbStatus pbModel_CheckDeform(pbContext *ctx, const pbModel *m) {
 pbStatus pbModel_Check(pbContext *ctx, const pbModel *m) {
   PB_TRY(pbModel_CheckContact(ctx, m));
   PB_TRY(pbHistory_Check(ctx, m));
+  PB_TRY(pbMotor_Check(ctx, m));
   return pbModel_CheckDeform(ctx, m);
 }
 

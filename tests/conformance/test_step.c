@@ -16,6 +16,7 @@
 #include <glob.h>
 
 #include "model/direction.h"
+#include "model/motor.h"
 #include "model/term_fields.h"
 #include "probe/probe.h"
 #include "scenes.h"
@@ -131,6 +132,7 @@ enum {
   left_no_servo,     // settings of servos, and no actuator can be one
   left_contradicts,  // see above
   left_rolls,        // method impact, which takes no rolling friction
+  left_stages,       // RK4, which takes no motor with activations
   left_kinds
 };
 static int left_out[left_kinds];
@@ -168,6 +170,7 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   bool impact = pbModel_ContactSettings(m).method == pb_contactImpact;  // takes no rolling friction
   if (contradicts(file, m)) return leave_out(c, left_contradicts);
   if (impact && pbModel_Check(ctx, m) != pb_ok) return leave_out(c, left_rolls);
+  if (m->integrator == pb_intRK4 && pbMotor_Check(ctx, m) != pb_ok) return leave_out(c, left_stages);
   assert_int_equal(pbScratch_Create(ctx, m, NULL, &c->s), pb_ok);
   c->theta = malloc(pbModel_ParamSize(m) * sizeof(double));
   memcpy(c->theta, pbModel_DefaultParams(m), pbModel_ParamSize(m) * sizeof(double));

@@ -91,6 +91,9 @@ def field_direction(m, field, r):
         w = 0.1 * r.standard_normal(p.shape)
     if field in ADDED:
         w = 0.1 * r.standard_normal(p.shape)
+    if field in ("actuator_gainprm", "actuator_biasprm", "actuator_dynprm"):  # a number of a motor that is zero switches something off
+        motor = m.actuator_dyntype == mj.mjtDyn.mjDYN_DCMOTOR
+        w[motor] *= p[motor] != 0
     if field == "geom_friction":  # all alike: where two geoms tie, either may count
         w = p * r.standard_normal(3)
     if "solimp" in field:

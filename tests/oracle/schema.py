@@ -413,6 +413,10 @@ def model(element, attribute=None, value=None, bare=False):
         strain = start == "equality/flex" and element == "equality/flexstrain"
         if not bare and f"{element} {attribute}".startswith(start) and not strain:
             slots[slot] += text
+    if element.endswith("/general") and value == "dcmotor":  # a motor is one in all its laws
+        attributes.update(gaintype=value, biastype=value, dyntype=value, actearly="true", gainprm="1 1", dynprm="0", actdim="0")
+    if element == "default/general" and attribute == "input" and value == "voltage":
+        attributes.update(gaintype="dcmotor", biastype="dcmotor", dyntype="dcmotor")
     if element == "mujoco":
         return BASE.format(**{**slots, "root": text_of(attributes)})
     here = f"<{element.split('/')[-1]}{text_of(attributes)}>{children}</{element.split('/')[-1]}>"

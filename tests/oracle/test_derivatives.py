@@ -11,6 +11,7 @@ ALL = oracle.MODELS
 BY_NAME = {oracle.name(p): p for p in oracle.OWN}
 RICH = BY_NAME["rich"]
 CASES = [(p, {}) for p in ALL] + [(RICH, {"integrator": i, "cone": c}) for i in oracle.INTEGRATORS for c in ("pyramidal", "elliptic")] + [
+    (BY_NAME["dcmotor"], {"integrator": "implicitfast"})] + [
     (BY_NAME[n], {"integrator": i}) for n in ("joints", "chain", "equality", "tendon_spatial", "actuators", "fluid_ellipsoid") for i in oracle.INTEGRATORS]
 CASE_ID = lambda c: "-".join([oracle.name(c[0]), *c[1].values()])
 EXACT = 1e-12

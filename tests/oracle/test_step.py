@@ -13,9 +13,16 @@ import random_models
 import table
 
 
+WITHOUT = {("dcmotor", "RK4"): "a dcmotor with activations"}  # refused, and by which words
+
+
 @pytest.mark.parametrize("integrator", oracle.INTEGRATORS)
 @pytest.mark.parametrize("path", oracle.MODELS, ids=oracle.name)
 def test_steps_agree(path, integrator, long_run):
+    refused = WITHOUT.get((oracle.name(path), integrator))
+    if refused:
+        assert refused in str(table.measure(path, {"integrator": integrator}, 0))
+        return
     lines = [table.measure(path, {"integrator": integrator}, key) for key in range(4 if long_run else 1)]
     print("\n".join(map(str, lines)))
     assert all(line.holds for line in lines), "\n".join(map(str, lines))

@@ -7,11 +7,12 @@
 
 static num time_constant(const NUM(pbMechanism) *w, int u) { return num_max(w->p.actuator_dynprm[10 * u], 1e-15); }
 
-static num rate(const NUM(pbMechanism) *w, int u, num ctrl, num act) {
-  return (NUM(pbActuator_Wrap)(w, u, ctrl, act) - act) / time_constant(w, u);
+static num rate(const NUM(pbMechanism) *w, int u, num ctrl, int i) {
+  return (NUM(pbActuator_Wrap)(w, u, ctrl, w->act[i]) - w->act[i]) / time_constant(w, u);
 }
 
-static num exact_next(const NUM(pbMechanism) *w, int u, num act, num act_dot) {
+static num exact_next(const NUM(pbMechanism) *w, int u, int i, num act, num act_dot) {
+  (void)i;
   num h = w->p.timestep[0], tau = time_constant(w, u);
   return act + act_dot * tau * (1 - num_exp(-h / tau));
 }
@@ -22,10 +23,11 @@ PB_DYNAMICS(filter_exact, rate, .next = exact_next);
 #include "bodies/actuator_adjoint.h"
 #include "elementary/elementary.h"
 
-static void pull_rate(LANE(pbAdjoint) *a, int u, int i) {
+static void pull_rate(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
   double tau = w->p.actuator_dynprm[10 * u];
   lane bar = a->act_dot[i] / fmax(tau, 1e-15);
+  (void)velocity;
 
   a->act[i] -= bar;
   if (tau > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, -bar * w->act_dot[i]);
@@ -34,13 +36,20 @@ static void pull_rate(LANE(pbAdjoint) *a, int u, int i) {
 }
 
 // step = tau (1 - exp(-h / tau)): by h the exponential itself.
-static double pull_exact_step(LANE(pbAdjoint) *a, int u, double act_dot, lane bar) {
+void LANE(pbForce_FilterNext)(LANE(pbAdjoint) *a, int u, int i, double act_dot, lane bar, lane *act_bar, lane *dot_bar) {
   const NUM(pbMechanism) *w = a->w;
   double h = w->p.timestep[0], tau = fmax(w->p.actuator_dynprm[10 * u], 1e-15), decay = pbExp(-h / tau);
   if (tau > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, bar * act_dot * (1 - decay - h / tau * decay));
   a->h_bar += PB_LANE0(bar) * act_dot * decay;
-  return tau * (1 - decay);
+  act_bar[i] += bar;
+  dot_bar[i] += bar * (tau * (1 - decay));
+}
+
+static void pull_exact_next(LANE(pbAdjoint) *a, int u, int i, double act, double act_dot, lane bar, lane *act_bar,
+                            lane *dot_bar) {
+  (void)act;
+  LANE(pbForce_FilterNext)(a, u, i, act_dot, bar, act_bar, dot_bar);
 }
 PB_DYNAMICS_PULL(filter, pull_rate);
-PB_DYNAMICS_PULL(filter_exact, pull_rate, .pull_step = pull_exact_step);
+PB_DYNAMICS_PULL(filter_exact, pull_rate, .pull_next = pull_exact_next);
 #endif

@@ -6,7 +6,9 @@
 
 PB_GAIN(muscle, NUM(pbMuscle_Gain), .slope = NUM(pbMuscle_GainSlope));
 PB_BIAS(muscle, NUM(pbMuscle_Bias));
-PB_DYNAMICS(muscle, NUM(pbMuscle_Rate));
+
+static num rate(const NUM(pbMechanism) *w, int u, num ctrl, int i) { return NUM(pbMuscle_Rate)(w, u, ctrl, w->act[i]); }
+PB_DYNAMICS(muscle, rate);
 
 #if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
@@ -43,9 +45,10 @@ static void pull_bias(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *v
 PB_BIAS_PULL(muscle, pull_bias);
 
 // act_dot = (u - act) / tau of a muscle
-static void pull_rate(LANE(pbAdjoint) *a, int u, int i) {
+static void pull_rate(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
   lane bar = a->act_dot[i];
+  (void)velocity;
   double ctrl = NUM(pbActuator_Control)(w, u);
   PB_ASSERT(i >= 0 && i < w->m->na);
 
