@@ -5,7 +5,8 @@ import pytest
 
 import pullback as pb
 
-HEAD = """<mujoco><option timestep="0.002" integrator="{integrator}" gravity="0 0 {gravity}"/><default><default class="fit">{default}</default></default>
+HEAD = """<mujoco><option timestep="0.002" integrator="{integrator}" gravity="0 0 {gravity}"/>
+<default><default class="fit">{default}</default></default>
 <worldbody><body><joint name="j" axis="0 1 0" damping=".02"/>
 <geom type="capsule" size=".03" fromto="0 0 0 0 0 -.3" mass="1"/>
 <body pos="0 0 -.3"><joint name="k" axis="0 1 0"/><geom type="capsule" size=".02" fromto="0 0 0 .2 0 0"/></body></body></worldbody>

@@ -21,8 +21,8 @@ def drawn(long_run):
 
 
 def attempts(check, row):
-    """What a check says of the first of some scenes of a row that runs: not every draw has a step that can be made. Of method impact, whose impacts cannot
-    hold what comes to rest, none may be."""
+    """What a check says of the first of some scenes of a row that runs: not every draw has a step that can be made. Of method
+    impact, whose impacts cannot hold what comes to rest, none may be."""
     for seed in range(1, 31):
         try:
             return check(row, seed)
@@ -196,7 +196,8 @@ def at_start(row, seed, steps=3):
     ways = into_domain(model, scene, s, inputs, r)
     if row["noslip"]:
         # A dof that nothing moves in a step: sweeps hold it with what the least loss allows, a sweep by what the one before has left. That is homogeneous
-        # in all losses together, not linear; the derivative takes a force of zero. What few sweeps hold by a contact's torsion creeps (2e-4 rad/s seen).
+        # in all losses together, not linear; the derivative takes a force of zero. What few sweeps hold by a contact's torsion creeps (2e-4
+        # rad/s seen).
         moves = np.abs(roll.qvel[:2]).max(axis=0) >= 1e-3
         for name in ("dof_frictionloss", "dof_stiction", "dof_frictionload", "dof_stictionload", "dof_stictionquad"):
             ways[name] = (ways[name].T * moves).T
