@@ -235,6 +235,7 @@ static pbStatus read_motor_constants(pbMjcfReader *reader, const pbXmlNode *node
   (void)pbMjcf_Reals(reader, node, "motorconst", constant, 2, &count);
   (void)pbMjcf_Real(reader, node, "resistance", &R);
   (void)pbMjcf_Reals(reader, node, "nominal", nominal, 3, &count);
+  if (constant[0] < 0 || constant[1] < 0) return FAIL(node, "'motorconst' is negative");
   double voltage = nominal[0], stall = nominal[1], speed = nominal[2], damping = def->damping[0], Kt = constant[0],
          Ke = constant[1];
 
@@ -265,6 +266,7 @@ static pbStatus read_thermal(pbMjcfReader *reader, const pbXmlNode *node, const 
   int count;
   (void)pbMjcf_Reals(reader, node, "thermal", t, 6, &count);
   if (!(t[0] > 0 || t[1] > 0 || t[2] > 0)) return pb_ok;
+  if (t[0] < 0 || t[1] < 0 || t[2] < 0) return FAIL(node, "'thermal': resistance, capacitance or timeconst is negative");
 
   if (t[2] > 0 && t[0] > 0) t[1] = t[2] / t[0];  // the time constant rules over a capacitance
   else if (t[2] > 0 && t[1] > 0) t[0] = t[2] / t[1];
@@ -296,16 +298,17 @@ static pbStatus read_dcmotor(pbMjcfReader *reader, const pbXmlNode *node, const 
   PB_TRY(read_thermal(reader, node, from, def));
 
   // An inductance, where there is one, rules over the time constant; a torque over a current.
-  (void)pbMjcf_Reals(reader, node, "inductance", inductance, 2, &count);
+  if (pbMjcf_Reals(reader, node, "inductance", inductance, 2, &count) && count == 1) inductance[1] = 0;
   if (inductance[0] < 0 || inductance[1] < 0) return FAIL(node, "'inductance' is negative");
   def->dynprm[0] = inductance[0] > 0 ? inductance[0] / def->gainprm[0] : inductance[1];
 
-  (void)pbMjcf_Reals(reader, node, "saturation", saturation, 3, &count);
+  bool given = pbMjcf_Reals(reader, node, "saturation", saturation, 3, &count);
   double torque = saturation[0] == 0 ? def->gainprm[1] * saturation[1] : saturation[0];
-  if (saturation[0] > 0 || saturation[1] > 0) {
-    def->forcerange[0] = -torque;
-    def->forcerange[1] = torque;
-    def->forcelimited = pb_true;
+  bool limited = saturation[0] > 0 || saturation[1] > 0;
+  if (given) {  // none takes an inherited one away
+    def->forcerange[0] = limited ? -torque : 0;
+    def->forcerange[1] = limited ? torque : 0;
+    def->forcelimited = limited ? pb_true : pb_auto;
   }
   def->dynprm[1] = fmax(saturation[2], 0);
 

@@ -11,6 +11,8 @@ from xml.sax.saxutils import quoteattr
 import mujoco
 import numpy as np
 
+from .errors import UnsupportedError
+
 _OBJ = mujoco.mjtObj
 _SENSORS = {"jointactfrc": "jointactuatorfrc", "tendonactfrc": "tendonactuatorfrc", "geomdist": "distance", "geomnormal": "normal", "geomfromto": "fromto"}
 _FRAMES = {_OBJ.mjOBJ_BODY: "body", _OBJ.mjOBJ_XBODY: "xbody", _OBJ.mjOBJ_GEOM: "geom", _OBJ.mjOBJ_SITE: "site", _OBJ.mjOBJ_CAMERA: "camera",
@@ -51,6 +53,9 @@ class Decompiled:
     def text(self) -> str:
         """All of it."""
         m = self.m
+        for k in np.flatnonzero(m.actuator_ctrlnum != 1):
+            name = mujoco.mj_id2name(m, int(_OBJ.mjOBJ_ACTUATOR), int(k)) or ""
+            raise UnsupportedError(f"actuator {k} '{name}' has {m.actuator_ctrlnum[k]} inputs; expected one")
         for k in m.cam_targetbodyid[m.cam_targetbodyid >= 0]:
             self._name(_OBJ.mjOBJ_BODY, k)
         # Made from the last to the first: what is named by others is behind these.

@@ -110,7 +110,7 @@
   X(actuator_group, nu, 1, Mujoco, "group, by which actuators are disabled") \
   X(actuator_history, nu, 2, Mujoco, "samples of its control that are kept; how it is read between them: held, linear, cubic") \
   X(actuator_historyadr, nu, 1, Mujoco, "where they begin in the state's history; -1: none are kept") \
-  X(actuator_motor, nu, 1, Ours, "activations of a dcmotor: 1 temperature, 2 bristle, 4 current, summed") \
+  X(actuator_motor, nu, 1, Ours, "what a dcmotor has, summed: 1 temperature, 2 bristle, 4 current, 8 a limit of its rate") \
   X(actuator_servo, nu, 1, Ours, "is its force that of a constraint row (option servo)?") \
   X(sensor_type, nsensor, 1, Mujoco, "what it measures") \
   X(sensor_datatype, nsensor, 1, Mujoco, "real, positive, axis or quaternion") \

@@ -7,15 +7,18 @@
 
 #include "model/model.h"
 
-// Temperature of the winding above the ambient [K]; deflection of LuGre's bristles [rad or m]; current [A].
-enum { pb_motorTemperature = 1, pb_motorBristle = 2, pb_motorCurrent = 4 };
+// Temperature of the winding above the ambient [K]; deflection of LuGre's bristles [rad or m]; current [A]. And, no activation,
+// whether the current's rate is limited.
+enum { pb_motorTemperature = 1, pb_motorBristle = 2, pb_motorCurrent = 4, pb_motorRate = 8 };
 
-// Which of them a motor has; dynprm: its numbers (bodies/actuators/dcmotor.c).
+// What of it a motor has; dynprm: its numbers (bodies/actuators/dcmotor.c).
 static inline int pbMotor_States(const double *dynprm) {
-  return (dynprm[2] > 0 ? pb_motorTemperature : 0) | (dynprm[5] > 0 ? pb_motorBristle : 0) |
-         (dynprm[0] > 0 ? pb_motorCurrent : 0);
+  int states = (dynprm[2] > 0 ? pb_motorTemperature : 0) | (dynprm[5] > 0 ? pb_motorBristle : 0);
+  if (dynprm[0] > 0) states |= pb_motorCurrent | (dynprm[1] > 0 ? pb_motorRate : 0);
+  return states;
 }
 
+// How many activations these are.
 static inline int pbMotor_Count(int states) { return (states & 1) + (states >> 1 & 1) + (states >> 2 & 1); }
 
 // Number of activations of an actuator.

@@ -65,6 +65,24 @@ def test_random_motors_are_mujocos(tmp_path, integrator):
     assert worst < 1e-12 and states == {0, 1, 2, 3}
 
 
+@pytest.mark.parametrize("change", [
+    "", 'inductance="0"', 'inductance="0 .3"', 'inductance=".3"', 'saturation="0"', 'saturation="0 0 3"', 'saturation="0 2"', 'saturation="-1"',
+    'saturation="1 -1 -1"', 'lugre="5"', 'lugre="0"', 'cogging=".5 7"', 'thermal="2"', 'thermal="2 0 4"', 'motorconst="4"', 'motorconst="0 4"',
+    'nominal="12 1 30"', 'nominal="12"'])
+def test_an_element_changes_a_part_of_its_class(tmp_path, change):
+    default = ('<dcmotor motorconst="2 3" resistance="1.5" saturation="5 6 7" inductance=".1 .2" lugre="10 1 .2 .3 .4" cogging=".1 2 3"'
+               ' thermal="1 2 3 .1 25 26"/>')
+    path = model(tmp_path, f'<dcmotor class="fit" joint="j" {change}/>', default=default)
+    m, ours = mujoco.MjModel.from_xml_path(str(path)), pb.load(path)
+    for name in ("actuator_dynprm", "actuator_gainprm", "actuator_biasprm", "actuator_forcerange"):
+        np.testing.assert_allclose(np.ravel(ours.params[name]), np.ravel(getattr(m, name)), rtol=1e-14)
+    d = mujoco.MjData(m)
+    d.ctrl[:] = 50
+    mujoco.mj_step(m, d)
+    s = ours.step(ours.init(), [50.])
+    np.testing.assert_allclose(np.concatenate([s.qpos, s.qvel, s.act]), np.concatenate([d.qpos, d.qvel, d.act]), rtol=1e-12, atol=1e-15)
+
+
 def test_friction_before_and_while_it_slips(tmp_path):
     """A torque below the static force deflects bristles by torque / stiffness; at a steady speed the force is g(speed), exactly."""
     numbers = dict(stiffness=50, damping=1, coulomb=.3, static=.5, stribeck=.2)
@@ -76,7 +94,7 @@ def test_friction_before_and_while_it_slips(tmp_path):
     assert abs(slips.qvel[-1, 0]) > 1
 
     # Led at a speed: the bristles come to rest at z = g / stiffness.
-    for v in (.01, .1, -.4, 2):
+    for v in (.05, .1, -.4, 2):
         led, s = [0.], ours.init()
         for _ in range(3000):
             s.qvel[:] = [v, 0]
@@ -111,9 +129,9 @@ def test_slopes_where_users_stand(tmp_path, integrator, case):
     ways = {}
     for name in ("actuator_gainprm", "actuator_dynprm", "actuator_biasprm", "actuator_forcerange"):
         value = np.array(ours.params[name], float)
-        for k in np.flatnonzero(value):
+        for k in range(value.size):  # zeros, too: what is not there is not switched on
             e = np.zeros_like(value)
-            e.ravel()[k] = abs(value.ravel()[k])
+            e.ravel()[k] = abs(value.ravel()[k]) or .01
             ways[f"{name}:{k}"] = (np.ravel(g.params[name])[k] * e.ravel()[k], lambda t, name=name, value=value, e=e: loss(**{name: value + t * e}))
     for name in ("qpos", "qvel", "act"):
         for k in range(getattr(s, name).size):
@@ -156,6 +174,8 @@ def test_friction_is_found_from_a_log(tmp_path):
     ('<dcmotor joint="j" motorconst=".1"/>', "resistance is not positive"),
     ('<dcmotor joint="j" motorconst=".1" resistance="1" inductance="-1"/>', "'inductance' is negative"),
     ('<dcmotor joint="j" motorconst=".1" resistance="1" thermal="1"/>', "two of resistance"),
+    ('<dcmotor joint="j" motorconst=".1" resistance="1" thermal="-1 4 5"/>', "is negative"),
+    ('<dcmotor joint="j" motorconst="-1 4" resistance="1"/>', "'motorconst' is negative"),
     ('<dcmotor joint="j" motorconst=".1" resistance="1" lugre="10 1 -.1 .2 .1"/>', "must not be negative"),
     ('<dcmotor joint="j" motorconst=".1" resistance="1" forcerange="-1 1"/>', "forcerange"),
     ('<general joint="j" dyntype="dcmotor"/>', "go together"), ('<general joint="j" input="voltage"/>', "of a dcmotor"),
@@ -172,7 +192,15 @@ def test_what_is_refused(tmp_path, actuator, words):
 
 
 def test_stages_have_no_velocity(tmp_path):
-    with pytest.raises(pb.UnsupportedError, match="does not go with integrator RK4"):
-        pb.load(model(tmp_path, '<dcmotor joint="j" motorconst=".1" resistance="1" lugre="10 1 .1 .2 .1"/>', "RK4"))
+    with pytest.raises(pb.UnsupportedError, match="actuator 0 'm': .* does not go with integrator RK4"):
+        pb.load(model(tmp_path, '<dcmotor name="m" joint="j" motorconst=".1" resistance="1" lugre="10 1 .1 .2 .1"/>', "RK4"))
     ours = pb.load(model(tmp_path, '<dcmotor joint="j" motorconst=".1" resistance="1"/>', "RK4"))
     ours.step(ours.init())
+
+
+@pytest.mark.parametrize("inputs, count", [("none", 0), ("ff voltage", 2), ("pos vel", 2)])
+def test_motors_of_mujoco_with_other_inputs(tmp_path, inputs, count):
+    controller = 'controller="1 0 .1"' if "pos" in inputs else ""
+    path = model(tmp_path, f'<motor joint="k"/><dcmotor name="m" joint="j" motorconst=".1" resistance="1" input="{inputs}" {controller}/>')
+    with pytest.raises(pb.UnsupportedError, match=f"actuator 1 'm' has {count} inputs; expected one"):
+        pb.from_mujoco(mujoco.MjModel.from_xml_path(str(path)))

@@ -58,8 +58,7 @@ static num current_rate(const NUM(pbMechanism) *w, int u, num ctrl) {
   return (ctrl / R - g[1] / R * w->act_velocity[u] - w->act[place(w, u, pb_motorCurrent)]) / te;
 }
 static bool is_limited(const NUM(pbMechanism) *w, int u, num current_rate) {
-  double most = re(w->p.actuator_dynprm[10 * u + 1]);
-  return most > 0 && fabs(re(current_rate)) > most;
+  return has(w, u, pb_motorRate) && fabs(re(current_rate)) > fmax(re(w->p.actuator_dynprm[10 * u + 1]), 0);
 }
 
 static num slope(const NUM(pbMechanism) *w, int u) {
@@ -80,8 +79,7 @@ static num beyond(const NUM(pbMechanism) *w, int u) {
 
 // As MuJoCo's: of bristles that stay where they are.
 static num beyond_slope(const NUM(pbMechanism) *w, int u) {
-  num friction = w->p.actuator_dynprm[10 * u + 6];
-  return re(friction) > 0 ? -friction : 0;
+  return has(w, u, pb_motorBristle) ? -w->p.actuator_dynprm[10 * u + 6] : 0;
 }
 PB_BIAS(dcmotor, back_emf, .slope = slope, .beyond = beyond, .beyond_slope = beyond_slope);
 
@@ -109,7 +107,7 @@ static num rate(const NUM(pbMechanism) *w, int u, num ctrl, int i) {
     case pb_motorBristle: return decay(w, u) * w->act[i] + w->act_velocity[u];
     default: {
       num rate = current_rate(w, u, ctrl);
-      return is_limited(w, u, rate) ? num_clip(rate, -d[1], d[1]) : rate;
+      return is_limited(w, u, rate) ? num_sign(rate) * num_at_least(d[1], 0) : rate;
     }
   }
 }
@@ -221,7 +219,7 @@ static void pull_beyond(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane 
 }
 
 static void pull_beyond_slope(LANE(pbAdjoint) *a, int u, lane bar) {
-  if (a->w->p.actuator_dynprm[10 * u + 6] > 0) PB_THETA(a, actuator_dynprm, 10 * u + 6, -bar);
+  if (has(a->w, u, pb_motorBristle)) PB_THETA(a, actuator_dynprm, 10 * u + 6, -bar);
 }
 PB_BIAS_PULL(dcmotor, pull_back_emf, .pull_slope = pull_slope, .pull_beyond = pull_beyond,
              .pull_beyond_slope = pull_beyond_slope);
@@ -270,7 +268,7 @@ static void pull_current(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
   const double *d = w->p.actuator_dynprm + 10 * u;
   double ctrl = NUM(pbActuator_Control)(w, u), raw = current_rate(w, u, ctrl);
   if (is_limited(w, u, raw)) {
-    PB_THETA(a, actuator_dynprm, 10 * u + 1, raw > 0 ? a->act_dot[i] : -a->act_dot[i]);
+    if (d[1] >= 0) PB_THETA(a, actuator_dynprm, 10 * u + 1, raw > 0 ? a->act_dot[i] : -a->act_dot[i]);
     return;
   }
 
