@@ -17,6 +17,7 @@
 #include "mutation.h"
 #include "policies.h"
 #include "scenes.h"
+#include "model/motor.h"
 #include "model/sensor.h"
 #include "step/scratch.h"
 #include "world/policy_step.h"
@@ -192,7 +193,8 @@ static bool begin(Case *c, pbContext *ctx, const char *file, const Setting *sett
   assert_int_equal(pbModel_SetOption(m, "cone", setting->cone), pb_ok);
   for (int i = 0; setting->contact[i][0]; i++)
     assert_int_equal(pbModel_SetContact(m, setting->contact[i][0], setting->contact[i][1]), pb_ok);
-  if (contradicts(file, m)) return pbModel_Destroy(m), false;
+  bool stages = m->integrator == pb_intRK4 && pbMotor_Check(ctx, m) != pb_ok;  // no motors with activations
+  if (stages || contradicts(file, m)) return pbModel_Destroy(m), false;
 
   set_policy(c, act);
   assert_true(pbModel_ParamSize(m) <= most_theta && pbModel_StateSize(m) <= most_x);

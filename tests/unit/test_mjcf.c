@@ -186,7 +186,7 @@ static void test_unsupported(void **state) {
       {"<mujoco><compiler coordinate='global'/></mujoco>", "global"},
       {"<mujoco><extension><plugin plugin='mujoco.pid'/></extension></mujoco>", "plugin: this element is not supported"},
       {ACTUATOR("<pid joint='j'/>"), "pid: this element is not supported (its attributes: joint)"},
-      {ACTUATOR("<general joint='j' dyntype='dcmotor'/>"), "\"dcmotor\""},
+      {ACTUATOR("<general joint='j' dyntype='pid'/>"), "\"pid\""},
       {"<mujoco><sensor><tactile geom='g' mesh='m'/></sensor></mujoco>", "tactile: this element is not supported"},
       {WORLD("<frame scale='2'/>"), "'scale'"},
       {WORLD("<attach body='world' prefix=''/>"), "attribute 'body' is \"world\""},
