@@ -1,5 +1,6 @@
 // What the pullback of a step works with, for the files that write parts of it:
-//   step_adjoint.c         memory, one evaluation, Euler and implicitfast, the step
+//   room_adjoint.c         memory
+//   step_adjoint.c         one evaluation, Euler and implicitfast, the step
 //   runge_kutta_adjoint.c  the four stages of Runge-Kutta
 //   integrate_adjoint.c    how positions move, the gyroscopic block of free bodies (primal: integrate_kernel.c)
 //   jacobian_adjoint.c     rows of the Jacobian of the new velocities, many seeds at once
