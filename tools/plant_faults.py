@@ -32,6 +32,20 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("src/step/pairs_adjoint.c", "keep_matrix(p, power, b, pb_pairV, first, l6_add(FV, l6_wrench(p6_load(a->w->V + 6 * b), FA)));",
+     "keep_matrix(p, power, b, pb_pairV, first, FV);", "conformance/test_step", "Jacobians by pairs: what is carried goes on with the velocity it had"),
+    ("src/step/pairs_adjoint.c", "if (side || first) continue;", "if (first) continue;", "conformance/test_step",
+     "Jacobians by pairs: the force between two bodies that move counts twice"),
+    ("src/step/pairs_adjoint.c", "touched[body[0]] = touched[body[1]] = true;", "touched[body[0]] = true;", "conformance/test_step",
+     "Jacobians by pairs: of what is touched only one side knows of it"),
+    ("src/step/pairs_product_adjoint.c", "to[e][2] = PB_DOT6(S, position);", "(void)position;", "conformance/test_step",
+     "Jacobians by pairs: an axis of a ball is before the others"),
+    ("src/step/pairs_product_adjoint.c", "else PB_ADDMXM(rate, 1, behind, S);", "else PB_AXPY6(rate, 1, Sdot);", "conformance/test_step",
+     "Jacobians by pairs: rates of a ball's axes as if each were the first"),
+    ("src/step/jacobian_adjoint.c", "for (int d = k + 1; d < last; d++) {", "for (int d = k + 1; d < last - 1; d++) {", "conformance/test_step",
+     "Jacobians: seeds are solved without the last of what a dof carries"),
+    ("src/model/topology_near.c", "if (t->near_dof[b] < dof) taken", "if (t->near_dof[b] < dof && between == dof) taken", "unit/test_near",
+     "Jacobians by pairs: two dofs that a third one is near share a color"),
     ("src/optimize/reading.c", "? 0 : -1 / s->timestep;", "? 0 : 1 / s->timestep;", "unit/test_readings",
      "readings: the sign of a derivative by a delay"),
     ("src/optimize/reading.c", "arc_by_end(&back, 1 - fraction, M);", "arc_by_end(&back, fraction, M);", "unit/test_readings",

@@ -63,7 +63,8 @@ static void pull_row(LANE(pbAdjoint) *a, int index, int at) {
 
   memset(&bar, 0, sizeof bar);
   bar.f = a->at.force ? a->at.force + 6 * index : r->f;
-  pull_functional(a, index, bar.y);
+  if (a->apart && file->relative) file->relative(w, r, a->Vx, bar.y);
+  else pull_functional(a, index, bar.y);
   PB_MUTE(pb_muteRow, pb_mute_row(r->kind, r->kind ? 0 : w->m->eq_type[r->equality]), bar.y, r->dim);
 
   // The force to the row's numbers, these to what its kind makes them of.
@@ -72,6 +73,11 @@ static void pull_row(LANE(pbAdjoint) *a, int index, int at) {
   if (PB_WANTS(a, pb_wantRows)) file->parameters(a, r, &bar);
 #endif
   file->pull(a, r, &bar);
+}
+
+void LANE(pbRows_PullApart)(LANE(pbAdjoint) *a, int row) {
+  PB_ASSERT(a->apart && !pb_hard(a->w->m));
+  pull_row(a, row, 0);
 }
 
 void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int index, lane distance_bar) {
@@ -105,7 +111,7 @@ void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a) {
   for (int k = 0; k < w->nrow; k++) {
     const NUM(pbRow) *r = w->row + k;
     if (!r->zone) continue;
-    pull_row(a, k, at);
+    if (!a->apart || !a->later[k]) pull_row(a, k, at);
     at += r->dim;
   }
 }

@@ -132,6 +132,8 @@ typedef struct LANE(pbAdjoint) {
   bool damped;                     // the step is damped: Vm, Vw count
   bool has_mu;                     // mu is set: damped, or wanted for the gradient by a damping that is zero
   bool has_Vs, has_FA, has_force;  // some of these were set
+  bool apart;                      // bodies move as Vx says, whatever lam is (step/pairs_adjoint.c),
+  bool *later;                     // max_row: and these rows are pulled by themselves
   double h_bar;                    // of the time step, collected from everywhere (one lane)
 
   // results, added to
@@ -282,6 +284,8 @@ void LANE(pbRows_Servos)(LANE(pbAdjoint) *a);
 void LANE(pbRows_Losses)(LANE(pbAdjoint) *a);
 void LANE(pbLoss_PullParameters)(LANE(pbAdjoint) *a, int dof, double bar);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
+// One of them, under Vx (not of hard contact).
+void LANE(pbRows_PullApart)(LANE(pbAdjoint) *a, int row);
 // Moments of actuators on bodies by their contacts (bodies/actuators/adhesion.c); after pbForce_Actuators.
 void LANE(pbAdhesion_Pull)(LANE(pbAdjoint) *a);
 #if PB_LANES == 1

@@ -25,6 +25,7 @@ void pbTopology_Destroy(pbContext *ctx, pbTopology *t) {
   pbContext_Free(ctx, t->body_tree);
   pbContext_Free(ctx, t->ten_start);
   pbContext_Free(ctx, t->ten_body);
+  pbContext_Free(ctx, t->near_start);
   pbContext_Free(ctx, t->site_read);
   pbContext_Free(ctx, t->site_turned);
   pbContext_Free(ctx, t->geom_read);
@@ -61,6 +62,13 @@ static void lay_out_mass(const pbModel *m, pbTopology *t) {
   t->M.n = m->nv;
   for (int i = 0; i < m->nv; i++) t->M.parent[i] = m->dof_parentid[i];
   pbTree_Layout_r(&t->M);
+
+  // From the leaves: what a dof carries ends where that of its last child does.
+  for (int i = 0; i < m->nv; i++) t->dof_end[i] = i + 1;
+  for (int i = m->nv - 1; i >= 0; i--) {
+    int carrier = m->dof_parentid[i];
+    if (carrier >= 0 && t->dof_end[carrier] < t->dof_end[i]) t->dof_end[carrier] = t->dof_end[i];
+  }
 
   for (int i = 0; i < m->nv; i++) {
     int chain = t->M.depth[i] + 1;
@@ -378,7 +386,7 @@ static int *carve_tables(const pbModel *m, pbTopology *t) {
   size_t nv = (size_t)m->nv;
   size_t nt = (size_t)m->ntendon;
   size_t nu = (size_t)m->nu;
-  size_t total = 3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 4 * nv + mass_entries(m) + 8;
+  size_t total = 3 * nb + (nv + 1) + (nt + 1) + 6 * nu + nu + 5 * nv + mass_entries(m) + 8;
 
   int *block = pbContext_Alloc(m->ctx, total * sizeof(int));
   if (!block) return NULL;
@@ -402,6 +410,7 @@ static int *carve_tables(const pbModel *m, pbTopology *t) {
   CARVE(t->M.depth, nv);
   CARVE(t->M.adr, nv);
   CARVE(t->M.block, nv);
+  CARVE(t->dof_end, nv);
   t->M.chain = next;
   PB_ASSERT(next + mass_entries(m) <= block + total);
 #undef CARVE
@@ -448,6 +457,7 @@ pbStatus pbModel_Finish(pbModel *m) {
   PB_TRY(pbModel_MakeTriangles(m, t));
   PB_TRY(pbTopology_Sites(m, t));
   PB_TRY(pbTopology_Tendons(m, t));
+  PB_TRY(pbTopology_Near(m, t));
   PB_TRY(list_candidates(m, t));
   PB_TRY(pbTopology_Geoms(m, t));
   PB_TRY(list_directions(m, t));

@@ -36,6 +36,9 @@ typedef struct pbTopology {
   bool *site_turned;            // nsite: those whose orientation it reads too
   int ngeom_read, *geom_read;   // geoms whose pose a step without fluids and deformables reads, ascending
   pbTreePattern M;              // pattern of the mass matrix (dof_parentid)
+  int *dof_end;                 // nv: behind the last of the dofs that a dof carries, which follow it
+  int *near_start, *near_dof;   // dofs that meet a dof in joint space, itself among them, ascending (CSR over nv)
+  int ncolor, *dof_color;       // nv: no two of a color are near the same dof
   int ncandidate;
   pbCandidate *candidate;
   int nrun;
@@ -63,6 +66,8 @@ PB_NODISCARD pbStatus pbTopology_Sites(const pbModel *m, pbTopology *t);
 PB_NODISCARD pbStatus pbTopology_Geoms(const pbModel *m, pbTopology *t);
 // topology_tendon.c: the lists of tendons; needs body_dofend.
 PB_NODISCARD pbStatus pbTopology_Tendons(const pbModel *m, pbTopology *t);
+// topology_near.c: near dofs and their colors; needs the lists of tendons.
+PB_NODISCARD pbStatus pbTopology_Near(const pbModel *m, pbTopology *t);
 
 void pbTopology_Destroy(pbContext *ctx, pbTopology *topology);
 

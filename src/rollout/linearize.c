@@ -1,5 +1,5 @@
 // Jacobians of all steps of a rollout, from the first to the last, by the steps of Forward made once more: so they need no tape,
-// and no bit of them depends on a memory budget.
+// and no bit of them depends on a memory budget. The evaluation of a step is cached for them, unless it has very many contacts.
 // Tests: tests/unit/test_sweep.c.
 #include <string.h>
 
@@ -7,38 +7,53 @@
 #include "base/context.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
+#include "world/cached.h"
+
+enum { cached_contacts = 64 };  // at most
 
 // Numbers of the state at hand.
 typedef struct Place {
   double *x, *before, *record;
+  void *cached;
+  size_t room;  // bytes of cached
 } Place;
 
-static pbStatus take_jacobians(pbRollout *r, int k, const Place *at, const pbInput *input, const pbLinearized *out) {
+static pbStatus take_jacobians(pbRollout *r, int k, const pbStepRecord *step, const pbLinearized *out) {
   size_t n = (size_t)r->n, nu = (size_t)r->nu;
   const pbJacobian to = {.by = pb_byControl, .A = out->A, .B = nu ? out->B : NULL};
-  pbStatus status = pbStep_JacobianBy(r->model, r->theta, at->record, input, r->scratch, &to);
+  pbStatus status = pbStep_JacobianRecord(step, r->scratch, &to);
   if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
 
   bool finite = pb_allFinite(out->A, n * n) && pb_allFinite(out->B, n * nu);
   return finite ? pb_ok : pbRollout_StepFailed(r, pb_not_finite, k, "the derivative of this step is not finite");
 }
 
+// The step from state k, with its evaluation cached where there is room.
+static pbStatus step_from(pbRollout *r, int k, const Place *at, const pbInput *input, void **cached) {
+  size_t size = 0;
+  bool begun = r->model->nhistory == 0 && pbCached_Begin(r->scratch, at->cached, at->room);
+  PB_TRY(pbRollout_StepChecked(r, r->theta, at->x, input, k, NULL));
+  if (begun) PB_TRY(pbCached_Save(r->scratch, at->room, &size));
+  *cached = size ? at->cached : NULL;
+  return pb_ok;
+}
+
 // State k: its step, or at the last one a look where somebody asks for it; then what is seen of it.
 static pbStatus linearize_at(pbRollout *r, int k, const Place *at, const pbLinearized *out) {
   pbInput input = pbRollout_InputAt(r, k);
+  void *cached = NULL;
   bool last = k == r->plan.steps;
   memcpy(at->before, at->x, (size_t)r->nx * sizeof(double));
   if (last) {
     pbStatus status = pbStep_Observe(r->model, r->theta, at->x, &input, r->scratch, NULL);
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
   } else {
-    PB_TRY(pbRollout_StepChecked(r, r->theta, at->x, &input, k, NULL));
+    PB_TRY(step_from(r, k, at, &input, &cached));
   }
 
   pbTape_Record(r->model, at->before, r->scratch, at->record);
-  if (!last) PB_TRY(take_jacobians(r, k, at, &input, out));
-
-  const pbStepRecord step = {.model = r->model, .theta = r->theta, .record = at->record, .input = &input};
+  const pbStepRecord step = {.model = r->model, .theta = r->theta, .record = at->record, .cached = cached, .input = &input};
+  if (!last) PB_TRY(take_jacobians(r, k, &step, out));
   pbStatus status = out->see(out->user, k, &step, r->scratch);
   return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
 }
@@ -49,8 +64,13 @@ pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out) {
   PB_TRY(pbRollout_Ready(r));
   PB_TRY(pbPrescribed_CheckAll(r));
 
-  size_t nx = (size_t)r->nx;
-  const Place at = {.x = out->room, .before = out->room + nx, .record = out->room + 2 * nx};
+  size_t nx = (size_t)r->nx, tape = (size_t)pbTape_Size(r->model);
+  char *behind = (char *)(out->room + 2 * nx + tape);
+  const Place at = {.x = out->room,
+                    .before = out->room + nx,
+                    .record = out->room + 2 * nx,
+                    .cached = behind + (64 - (size_t)behind % 64) % 64,
+                    .room = pbCached_Room(r->model, cached_contacts)};
   memcpy(at.x, r->x0, nx * sizeof(double));
 
   // The states are those of Forward, bit for bit: the same call from the same state.
@@ -63,4 +83,7 @@ pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out) {
   return status;
 }
 
-size_t pbRollout_LinearizeRoom(const pbModel *m) { return 2 * (size_t)pbModel_StateSize(m) + (size_t)pbTape_Size(m); }
+size_t pbRollout_LinearizeRoom(const pbModel *m) {
+  size_t cached = pbCached_Room(m, cached_contacts) / sizeof(double) + 64 / sizeof(double);
+  return 2 * (size_t)pbModel_StateSize(m) + (size_t)pbTape_Size(m) + cached;
+}

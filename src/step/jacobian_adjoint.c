@@ -23,82 +23,109 @@ static bool all_zero(const lane *x, int n) {
 }
 
 // ---- several right-hand sides ---------------------------------------------------------------------------------------
+// Of so many of the strips, which the compiler knows where these are called (solve_columns).
+#define EACH   for (int s = 0; s < used; s++)
+#define INLINE static inline __attribute__((always_inline))
+
+// L' D L of a matrix on the pattern of a tree (linalg/tree_ldl.h).
+typedef struct factor {
+  const pbTreePattern *tree;
+  const double *LD, *diag_inv;
+} factor;
+
 // x := L^-T x (a row of strips for each dof): from the leaves, each dof is taken off its ancestors. Rows of zeros, as
 // unit vectors have them, cost nothing.
-static void solve_from_leaves(const pbTreePattern *tree, const double *LD, int from, int to, lane *x) {
+INLINE void solve_from_leaves(factor f, int from, int to, int used, lane *x) {
+  const pbTreePattern *tree = f.tree;
   for (int k = to - 1; k >= from; k--) {
     const int *chain = tree->chain + tree->adr[k];
-    const double *row = LD + tree->adr[k];
-    const lane *xk = x + strips * k, x0 = xk[0], x1 = xk[1], x2 = xk[2], x3 = xk[3];
-    if (all_zero(xk, strips)) continue;
+    const double *row = f.LD + tree->adr[k];
+    lane xk[strips];
+    if (all_zero(x + strips * k, used)) continue;
 
-    for (int a = 0; a < tree->depth[k]; a++) {
-      lane *y = x + strips * chain[a];
-      y[0] -= row[a] * x0;
-      y[1] -= row[a] * x1;
-      y[2] -= row[a] * x2;
-      y[3] -= row[a] * x3;
+    EACH xk[s] = x[strips * k + s];
+    for (int a = 0; a < tree->depth[k]; a++) EACH x[strips * chain[a] + s] -= row[a] * xk[s];
+  }
+}
+
+// The same on the pattern of M, where what a dof carries follows it (end: how far): nothing is written twice. Rows from `zeros`
+// on are zero.
+INLINE void gather_from_leaves(factor f, const int *end, int from, int to, int zeros, int used, lane *x) {
+  const pbTreePattern *tree = f.tree;
+  for (int k = (to < zeros ? to : zeros) - 1; k >= from; k--) {
+    int last = end[k] < zeros ? end[k] : zeros;
+    lane xk[strips];
+    EACH xk[s] = x[strips * k + s];
+    for (int d = k + 1; d < last; d++) {
+      double entry = f.LD[tree->adr[d] + tree->depth[k]];
+      EACH xk[s] -= entry * x[strips * d + s];
     }
+    EACH x[strips * k + s] = xk[s];
   }
 }
 
 // x := L^-1 D^-1 x, from the root.
-static void solve_from_root(const pbTreePattern *tree, const double *LD, const double *diag_inv, int from, int to, lane *x) {
+INLINE void solve_from_root(factor f, int from, int to, int used, lane *x) {
+  const pbTreePattern *tree = f.tree;
   for (int k = from; k < to; k++) {
     const int *chain = tree->chain + tree->adr[k];
-    const double *row = LD + tree->adr[k];
-    lane *xk = x + strips * k;
-    lane x0 = xk[0] * diag_inv[k], x1 = xk[1] * diag_inv[k], x2 = xk[2] * diag_inv[k], x3 = xk[3] * diag_inv[k];
-
-    for (int a = 0; a < tree->depth[k]; a++) {
-      const lane *y = x + strips * chain[a];
-      x0 -= row[a] * y[0];
-      x1 -= row[a] * y[1];
-      x2 -= row[a] * y[2];
-      x3 -= row[a] * y[3];
-    }
-    xk[0] = x0;
-    xk[1] = x1;
-    xk[2] = x2;
-    xk[3] = x3;
+    const double *row = f.LD + tree->adr[k];
+    lane xk[strips];
+    EACH xk[s] = x[strips * k + s] * f.diag_inv[k];
+    for (int a = 0; a < tree->depth[k]; a++) EACH xk[s] -= row[a] * x[strips * chain[a] + s];
+    EACH x[strips * k + s] = xk[s];
   }
 }
 
-// x := A^-1 x, for a range [from, to) of whole trees of dofs: A = L' D L as linalg/tree_ldl.h factors it.
-static void solve_columns(const pbTreePattern *tree, const double *LD, const double *diag_inv, int from, int to, lane *x) {
-  PB_ASSERT(0 <= from && from <= to && to <= tree->n);
-  solve_from_leaves(tree, LD, from, to, x);
-  solve_from_root(tree, LD, diag_inv, from, to, x);
+// x := A^-1 x, for a range [from, to) of whole trees of dofs: A = L' D L as linalg/tree_ldl.h factors it. Rows of x from `zeros`
+// on are zero.
+INLINE void solve_strips(const NUM(pbWork) *w, factor f, int from, int to, int zeros, int used, lane *x) {
+  PB_ASSERT(0 <= from && from <= to && to <= f.tree->n);
+  if (f.tree->chain == w->t->M.chain) gather_from_leaves(f, w->t->dof_end, from, to, zeros, used, x);
+  else solve_from_leaves(f, from, to, used, x);
+  solve_from_root(f, from, to, used, x);
 }
 
 // y += A x by columns
-static void add_product(const pbTreePattern *tree, const double *A, const lane *x, lane *y) {
+INLINE void add_strips(const pbTreePattern *tree, const double *A, int used, const lane *x, lane *y) {
   for (int k = 0; k < tree->n; k++) {
     const int *chain = tree->chain + tree->adr[k];
     const double *row = A + tree->adr[k], diag = row[tree->depth[k]];
-    const lane *xk = x + strips * k, x0 = xk[0], x1 = xk[1], x2 = xk[2], x3 = xk[3];
-    lane *yk = y + strips * k;
-    lane y0 = yk[0] + diag * x0, y1 = yk[1] + diag * x1, y2 = yk[2] + diag * x2, y3 = yk[3] + diag * x3;
+    const lane *xk = x + strips * k;
+    lane yk[strips];
+    EACH yk[s] = y[strips * k + s] + diag * xk[s];
 
     // An entry beside the diagonal counts twice: in row k, and in that of its ancestor.
     for (int a = 0; a < tree->depth[k]; a++) {
-      const lane *xa = x + strips * chain[a];
-      lane *ya = y + strips * chain[a];
-      y0 += row[a] * xa[0];
-      y1 += row[a] * xa[1];
-      y2 += row[a] * xa[2];
-      y3 += row[a] * xa[3];
-      ya[0] += row[a] * x0;
-      ya[1] += row[a] * x1;
-      ya[2] += row[a] * x2;
-      ya[3] += row[a] * x3;
+      EACH yk[s] += row[a] * x[strips * chain[a] + s];
+      EACH y[strips * chain[a] + s] += row[a] * xk[s];
     }
-    yk[0] = y0;
-    yk[1] = y1;
-    yk[2] = y2;
-    yk[3] = y3;
+    EACH y[strips * k + s] = yk[s];
   }
 }
+
+#define BY_STRIPS(call)      \
+  switch (used) {            \
+    case 1: call(1); return; \
+    case 2: call(2); return; \
+    case 3: call(3); return; \
+    default: call(4);        \
+  }
+
+static void solve_columns(const NUM(pbWork) *w, factor f, int from, int to, int zeros, int used, lane *x) {
+#define CALL(n) solve_strips(w, f, from, to, zeros, n, x)
+  BY_STRIPS(CALL)
+#undef CALL
+}
+
+static void add_product(const pbTreePattern *tree, const double *A, int used, const lane *x, lane *y) {
+#define CALL(n) add_strips(tree, A, n, x, y)
+  BY_STRIPS(CALL)
+#undef CALL
+}
+#undef EACH
+#undef INLINE
+#undef BY_STRIPS
 
 // x := A^-T x for the six dofs of a free body that stands alone, one column after another.
 static void solve_free_block(const NUM(pbWork) *w, int joint, lane *x) {
@@ -111,21 +138,22 @@ static void solve_free_block(const NUM(pbWork) *w, int joint, lane *x) {
   }
 }
 
-// x := Mhat^-T x; free bodies that stand alone have a block of their own under implicitfast.
-static void solve_damped(const NUM(pbWork) *w, lane *x) {
+// x := Mhat^-T x; free bodies that stand alone have a block of their own under implicitfast. Rows from `zeros` on are zero.
+static void solve_damped(const NUM(pbWork) *w, int zeros, int used, lane *x) {
   const pbModel *m = w->m;
+  const factor damped = {&w->t->M, w->Mhat, w->Mhat_Dinv};
   int from = 0;
 
   if (m->integrator == pb_intImplicitfast) {
     for (int j = 0; j < m->njnt; j++) {
       if (!free_standalone(m, j)) continue;
       int dof = m->jnt_dofadr[j];
-      solve_columns(&w->t->M, w->Mhat, w->Mhat_Dinv, from, dof, x);
+      solve_columns(w, damped, from, dof, zeros, used, x);
       solve_free_block(w, j, x);
       from = dof + 6;
     }
   }
-  solve_columns(&w->t->M, w->Mhat, w->Mhat_Dinv, from, m->nv, x);
+  solve_columns(w, damped, from, m->nv, zeros, used, x);
 }
 
 // ---- seeds ----------------------------------------------------------------------------------------------------------
@@ -134,19 +162,22 @@ static void solve_seeds(block *k) {
   const NUM(pbWork) *w = k->a.work;
   int nv = w->m->nv, room = strips * PB_LANES;
   size_t size = (size_t)(strips * nv) * sizeof(lane);
+  const factor solver = {&w->H, w->H_LD, w->H_Dinv};
   for (int first = 0; first < nv; first += room) {
     lane *mu = k->mu_of + first / PB_LANES * nv, *lam = k->lam_of + first / PB_LANES * nv;
+    int behind = first + room < nv ? first + room : nv, used = (behind - first + PB_LANES - 1) / PB_LANES;
     memset(mu, 0, size);
-    for (int i = first; i < nv && i < first + room; i++) ((double *)(mu + strips * i))[i - first] = w->p.timestep[0];
+    for (int i = first; i < behind; i++) ((double *)(mu + strips * i))[i - first] = w->p.timestep[0];
 
     if (w->damped) {
-      solve_damped(w, mu);
+      solve_damped(w, behind, used, mu);
       memset(lam, 0, size);
-      add_product(&w->t->M, w->M, mu, lam);
+      add_product(&w->t->M, w->M, used, mu, lam);
+      solve_columns(w, solver, 0, nv, nv, used, lam);
     } else {
       memcpy(lam, mu, size);
+      solve_columns(w, solver, 0, nv, behind, used, lam);
     }
-    solve_columns(&w->H, w->H_LD, w->H_Dinv, 0, nv, lam);
   }
 }
 
@@ -202,11 +233,12 @@ static void velocity_rows(block *k, int first, unsigned by, double *A, double *B
   for (int i = first; i < nv && i < first + PB_LANES; i++) store_row(k, i, i - first, by, A, B);
 }
 
-pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages, unsigned by, double *A, double *B) {
+pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages, bool cached, unsigned by, double *A,
+                              double *B) {
   block *k = LANE(pbVjp_Block)(memory);
   LANE(pbVjp_SaveStart)(w);
   k->phase = pb_pullWhole;
-  PB_TRY(LANE(pbVjp_Replay)(k, w, stages, false, false));
+  PB_TRY(LANE(pbVjp_Replay)(k, w, stages, cached, false));
 
   // Gradients by parameters are for one cotangent.
   k->a.theta = NULL;
@@ -218,6 +250,7 @@ pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages
   k->a.mocap_vel = NULL;
   LANE(pbVjp_Set)(&k->a, w);
   solve_seeds(k);
+  if (!(by & ~(unsigned)pb_byControl) && LANE(pbPairs_Rows)(k, A, B)) return pb_ok;
   for (int first = 0; first < w->m->nv; first += PB_LANES) velocity_rows(k, first, by, A, B);
   return pb_ok;
 }

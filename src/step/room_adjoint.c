@@ -2,6 +2,8 @@
 // Tests: tests/hostile/test_failing_allocator.c, tests/conformance/test_step.c.
 #include "step/step_adjoint.h"
 
+#include <pullback/actuators.h>
+
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/context.h"
@@ -130,6 +132,36 @@ static void lay_out_slip(pbArena *arena, block *k, const pbModel *m) {
   TAKE(a->slip_loss, m->nv + m->ntendon);
 }
 
+#if PB_LANES > 1
+// Jacobians by pairs (pairs.h).
+static int actuator_dofs(const pbModel *m, int u) {
+  const pbTopology *t = m->topology;
+  int id = m->actuator_trnid[2 * u];
+  return m->actuator_trntype[u] == pb_trnTendon ? t->ten_start[id + 1] - t->ten_start[id] : 6;
+}
+
+static void lay_out_pairs(pbArena *arena, LANE(pbPairs) *p, const pbModel *m) {
+  enum { columns = pb_pairColumns };
+  const pbTopology *t = m->topology;
+  p->padded = (m->nv + columns - 1) / columns * columns;
+  p->max_others = 2 * t->near_start[m->nv];
+  for (int u = 0; u < m->nu; u++) p->max_others += (1 + m->actuator_actnum[u]) * actuator_dofs(m, u);
+
+  for (int power = 0; power < pb_powers; power++) {
+    TAKE(p->matrix[power], 2 * pb_pairMatrix * pb_pairFields * m->nbody);
+    TAKE(p->force[power], 6 * m->nbody);
+    TAKE(p->tree[power], t->M.size);
+    TAKE(p->other[power], p->max_others);
+  }
+
+  // What both powers share.
+  TAKE(p->touched, m->nbody);
+  TAKE(p->axis, 6 * pb_axisKinds * p->padded);
+  TAKE(p->row, 6 * p->padded);
+  TAKE(p->product, (2 * m->nv + m->na + m->nu) * pb_jacobianStrips);
+}
+#endif
+
 static void lay_out_block(pbArena *arena, block *k, const pbModel *m) {
   size_t nv = (size_t)m->nv;
   pbArena_Take(arena, 1, sizeof(block));  // the handle itself, at the start
@@ -145,6 +177,9 @@ static void lay_out_block(pbArena *arena, block *k, const pbModel *m) {
     size_t strips = (groups + pb_jacobianStrips - 1) / pb_jacobianStrips * pb_jacobianStrips;
     TAKE(k->lam_of, strips * nv);
     TAKE(k->mu_of, strips * nv);
+#if PB_LANES > 1
+    lay_out_pairs(arena, &k->pairs, m);
+#endif
   }
 }
 
@@ -156,6 +191,10 @@ static void lay_out_lists(pbArena *arena, block *k, const pbModel *m) {
   TAKE(a->contact_bar, PB_LANES == 1 && pb_shapesVary(m) ? contacts : 0);
   TAKE(a->y0, 6 * rows);
   TAKE(a->force, 6 * rows);
+#if PB_LANES > 1
+  TAKE(a->later, rows);
+  TAKE(k->pairs.cross, 2 * rows);
+#endif
 
   if (pb_hard(m)) {
     TAKE(a->z, 6 * rows);

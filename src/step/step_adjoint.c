@@ -19,7 +19,7 @@ void LANE(pbVjp_Begin)(block *k, const NUM(pbWork) *w) {
   LANE(pbAdjoint) *a = &k->a;
   LANE(pbVjp_Set)(a, w);
   a->fresh = true;
-  a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = a->loaded = false;
+  a->damped = a->has_mu = a->has_Vs = a->has_FA = a->has_force = a->loaded = a->apart = false;
 
   PB_ASSERT(k->bodies_from < k->cleared_from && k->cleared_from <= k->cleared_to);
   PB_ASSERT(w->nrow >= 0 && w->nrow <= w->max_row);
@@ -63,16 +63,9 @@ static void pull_rows(LANE(pbAdjoint) *a) {
 #endif
 }
 
-void LANE(pbVjp_Power)(block *k) {
+void LANE(pbVjp_Terms)(block *k) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->work;
-
-  // Virtual motions of all bodies, on the way up.
-  LANE(pbSweep_Push)(&w->mechanism, a->lam, a->Vl);
-  inject_sensor_motions(k);
-  if (a->damped) LANE(pbSweep_Push)(&w->mechanism, a->mu, a->Vm);
-
-  // Every term of the power adds its gradient to cotangents of bodies, joints, tendons and parameters.
   LANE(pbForce_LimitActuators)(a);
   LANE(pbSweep_Inertia)(a);
   LANE(pbRows_Servos)(a);
@@ -85,8 +78,19 @@ void LANE(pbVjp_Power)(block *k) {
       if (free_standalone(w->m, j)) LANE(pbVjp_FreeBias)(a, j, w->p.timestep[0]);
     }
   }
+}
 
-  // Those of bodies go down the tree to joints, with those of a policy's observations where there is one.
+void LANE(pbVjp_Power)(block *k) {
+  LANE(pbAdjoint) *a = &k->a;
+  const NUM(pbWork) *w = a->work;
+
+  // Virtual motions of all bodies, on the way up.
+  LANE(pbSweep_Push)(&w->mechanism, a->lam, a->Vl);
+  inject_sensor_motions(k);
+  if (a->damped) LANE(pbSweep_Push)(&w->mechanism, a->mu, a->Vm);
+  LANE(pbVjp_Terms)(k);
+
+  // Cotangents of bodies go down the tree to joints, with those of a policy's observations where there is one.
   if (k->phase == pb_pullWhole) LANE(pbSweep_Pull)(a);
 }
 

@@ -4,12 +4,15 @@
 //   runge_kutta_adjoint.c  the four stages of Runge-Kutta
 //   integrate_adjoint.c    how positions move, the gyroscopic block of free bodies (primal: integrate_kernel.c)
 //   jacobian_adjoint.c     rows of the Jacobian of the new velocities, many seeds at once
+//   pairs_adjoint.c        the same by pairs of dofs of which one carries the other (pairs.h),
+//   pairs_product_adjoint.c  and their product with the seeds
 #ifndef PB_STEP_ADJOINT_H
 #define PB_STEP_ADJOINT_H
 
 #include "eval/adjoint.h"
 #include "eval/work.h"
 #include "solve/noslip_adjoint.h"
+#include "step/pairs.h"
 #include "step/vjp.h"
 
 enum { pb_jacobianStrips = 4 };  // Jacobians solve for so many times PB_LANES right-hand sides together
@@ -32,7 +35,10 @@ typedef struct LANE(pbVjpBlock) {
   bool stepped;             // of what is pulled in two halves: it is a step
   const double *more_qacc;  // pbPullback.qacc, lam
   double *lam_out;
-  lane *lam_of, *mu_of;             // groups / strips x nv x strips: lam and mu of every seed
+  lane *lam_of, *mu_of;  // groups / strips x nv x strips: lam and mu of every seed
+#if PB_LANES > 1
+  LANE(pbPairs) pairs;
+#endif
   size_t bodies_from;               // cotangents of body fields, up to cleared_from: zero at the start
   size_t cleared_from, cleared_to;  // the rest of what is zero at the start of an evaluation
   char *base;
@@ -75,6 +81,8 @@ void LANE(pbVjp_Evaluation)(LANE(pbVjpBlock) *k, bool sensed);
 // The gradient of the virtual power W at lam and mu: to bodies, joints and inputs, and unless a policy comes between, down the
 // tree (pbSweep_Pull).
 void LANE(pbVjp_Power)(LANE(pbVjpBlock) *k);
+// A part of it: every term of the power adds its gradient to cotangents of bodies, joints, tendons and parameters.
+void LANE(pbVjp_Terms)(LANE(pbVjpBlock) *k);
 // The state before the step, which later stages overwrite.
 void LANE(pbVjp_SaveStart)(NUM(pbWork) *w);
 

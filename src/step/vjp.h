@@ -41,8 +41,8 @@ pbStatus LANE(pbVjp_Create)(pbContext *ctx, const NUM(pbWork) *w, void **block);
 void LANE(pbVjp_Destroy)(pbContext *ctx, void *block);
 pbStatus LANE(pbVjp_Run)(void *block, NUM(pbWork) *w, const double *stages, const pbPullback *pull);
 // Several lanes only: rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x tangent size), B (nv x columns, see
-// pbStep_JacobianBy); either may be NULL. Work holds the evaluation afterwards.
-pbStatus LANE(pbVjp_Velocity)(void *block, NUM(pbWork) *w, const double *stages, unsigned by, double *A, double *B);
+// pbStep_JacobianBy); either may be NULL. cached: as of pbPullback. Work holds the evaluation afterwards.
+pbStatus LANE(pbVjp_Velocity)(void *block, NUM(pbWork) *w, const double *stages, bool cached, unsigned by, double *A, double *B);
 #endif
 
 #endif

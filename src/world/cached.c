@@ -221,6 +221,15 @@ pbStatus pbCached_Save(pbScratch *s, size_t room, size_t *size) {
   return pb_ok;
 }
 
+pbStatus pbCached_Load(pbScratch *s, const pbStepRecord *step) {
+  s->cache_at = step->cached;
+  pbScratch_Load(s, step->theta, step->record, step->input);
+  if (!step->cached) return pb_ok;
+
+  walk k = {.at = step->cached, .used = s->w.cached_bytes, .load = true};
+  return pass_evaluation(&k, &s->w);
+}
+
 // ---- the pullback of a step ---------------------------------------------------------------------------------------------
 // What the bodies' kernels take and give.
 static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, const pbStepBar *out) {
@@ -260,14 +269,7 @@ static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, c
 static pbStatus pull_bodies(pbScratch *s, const pbStepRecord *step, pbPullback *p) {
   pbStatus status = pbScratch_MakeAdjoint(s);
   bool loads = !p->evaluated && p->phase != pb_pullFromObservations;
-  if (loads) {
-    s->cache_at = step->cached;
-    pbScratch_Load(s, step->theta, step->record, step->input);
-  }
-  if (step->cached && loads && status == pb_ok) {
-    walk k = {.at = step->cached, .used = s->w.cached_bytes, .load = true};
-    status = pass_evaluation(&k, &s->w);
-  }
+  if (loads && status == pb_ok) status = pbCached_Load(s, step);
 
   p->cached = step->cached != NULL;
   if (status == pb_ok) status = s->variant->vjp_one(s->adjoint_one, &s->w, step->record + tape_stages(step->model), p);

@@ -19,6 +19,9 @@ size_t pbCached_Guess(pbScratch *scratch);
 // taken in all, 0 where there is not enough room.
 PB_NODISCARD pbStatus pbCached_Save(pbScratch *scratch, size_t room, size_t *size);
 
+// The step's state and input into the work, with the cached evaluation where there is one.
+PB_NODISCARD pbStatus pbCached_Load(pbScratch *scratch, const pbStepRecord *step);
+
 // pbStep_Vjp, with the cached evaluation of the step where there is one, and with cotangents of distances.
 PB_NODISCARD pbStatus pbStep_VjpCached(const pbStepRecord *step, const pbStepCotangent *in, pbScratch *scratch,
                                        const pbStepBar *out);
@@ -37,7 +40,9 @@ PB_NODISCARD pbStatus pbStep_VjpOpen(pbScratch *scratch, const pbStepRecord *ste
 // Does the scratch hold the step's evaluation, at the state before it, after such a pullback?
 bool pbStep_LeavesEvaluation(const pbScratch *scratch, const pbStepRecord *step, const pbStepCotangent *in);
 
-// ---- derivative.c: pbStep_Jvp of a step as it is recorded, with a normalized theta; and the open-loop step's own.
+// ---- derivative.c: pbStep_JacobianBy of a step as it is recorded, with the cached evaluation where there is one; pbStep_Jvp of
+// one, with a normalized theta, and the open-loop step's own.
+PB_NODISCARD pbStatus pbStep_JacobianRecord(const pbStepRecord *step, pbScratch *scratch, const pbJacobian *out);
 PB_NODISCARD pbStatus pbStep_JvpRecord(pbScratch *scratch, const pbStepRecord *step, const pbDirection *direction,
                                        const pbStepTangent *out);
 PB_NODISCARD pbStatus pbStep_JvpOpen(pbScratch *scratch, const pbStepRecord *step, const pbDirection *direction,

@@ -309,8 +309,9 @@ static pbStatus state_rows(batch *b, jacobians to) {
     PB_TRY(pull_rows(b, b->seed_q, m->nv, true, to));
     PB_TRY(pull_rows(b, b->seed_v, m->nv, true, of_v));
   } else {
-    pbScratch_Load(s, step->theta, step->record, step->input);
-    PB_TRY(s->variant->vjp_lanes_velocity(s->adjoint_lanes, &s->w, step->record + tape_stages(m), to.by, of_v.A, of_v.B));
+    bool cached = step->cached != NULL;
+    PB_TRY(pbCached_Load(s, step));
+    PB_TRY(s->variant->vjp_lanes_velocity(s->adjoint_lanes, &s->w, step->record + tape_stages(m), cached, to.by, of_v.A, of_v.B));
     b->evaluated = true;
     position_rows(b, to);
   }
@@ -356,13 +357,13 @@ static pbStatus row_by_row(const pbStepRecord *given, pbScratch *s, jacobians of
 }
 
 // ---- both ----------------------------------------------------------------------------------------------------------
-pbStatus pbStep_JacobianBy(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
-                           const pbJacobian *out) {
-  pbStepRecord step = {.model = m, .theta = theta, .record = record, .input = input};
+pbStatus pbStep_JacobianRecord(const pbStepRecord *given, pbScratch *s, const pbJacobian *out) {
+  const pbModel *m = given->model;
+  pbStepRecord step = *given;
   const jacobians of_state = {out->A, out->B, out->by}, of_sensors = {out->C, out->D, out->by};
 
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
-  PB_TRY(pbScratch_CheckRecord(s, record));
+  PB_TRY(pbScratch_CheckRecord(s, step.record));
   if (m->deform || m->policy || m->nhistory) return row_by_row(&step, s, of_state, of_sensors);
 
   batch b = begin_batch(s, &step);
@@ -372,6 +373,12 @@ pbStatus pbStep_JacobianBy(const pbModel *m, const double *theta, const double *
   b.evaluated = false;  // sensors need more of an evaluation than a step
   if (status == pb_ok && (out->C || out->D)) status = pull_rows(&b, b.seed_sensor, m->nsensordata, false, of_sensors);
   return status == pb_ok ? status : pbScratch_Fail(s, status, "Jacobian: %s", pbStatus_Text(status));
+}
+
+pbStatus pbStep_JacobianBy(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
+                           const pbJacobian *out) {
+  const pbStepRecord step = {.model = m, .theta = theta, .record = record, .input = input};
+  return pbStep_JacobianRecord(&step, s, out);
 }
 
 pbStatus pbStep_Jacobian(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,

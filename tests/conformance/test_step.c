@@ -441,6 +441,35 @@ static void check_jacobian_rows(const Case *c) {
   free(B);
 }
 
+// By pairs of dofs, and (asked for by poses of mocap bodies, too) row by row: every entry.
+static void check_jacobian_paths(const Case *c) {
+  const pbModel *m = c->m;
+  int n = pbModel_TangentSize(m), nu = m->nu, all = pbModel_Columns(m, pb_byControl | pb_byMocapPos);
+  pbInput input = input_of(c);
+  double *J[4];
+  for (int k = 0; k < 4; k++) J[k] = calloc((size_t)(n * (n + all)) + 1, sizeof(double));
+  const pbJacobian pairs = {.by = pb_byControl, .A = J[0], .B = J[1]};
+  const pbJacobian rows = {.by = pb_byControl | pb_byMocapPos, .A = J[2], .B = J[3]};
+  assert_int_equal(pbStep_JacobianBy(m, c->theta, c->record, &input, c->s, &pairs), pb_ok);
+  assert_int_equal(pbStep_JacobianBy(m, c->theta, c->record, &input, c->s, &rows), pb_ok);
+
+  // Stiff contacts cancel what is large in the rows of what they hold.
+  double largest = 0;
+  for (int k = 0; k < n * n; k++) largest = fmax(largest, fabs(J[2][k]));
+  for (int row = 0; row < n; row++) {
+    const double *a = J[0] + row * n, *b = J[2] + row * n, *u = J[1] + row * nu, *v = J[3] + row * all;
+    double worst = 0, size = 0;
+    for (int k = 0; k < n; k++) size = fmax(size, fabs(b[k]));
+    for (int k = 0; k < nu; k++) size = fmax(size, fabs(v[k]));
+    for (int k = 0; k < n; k++) worst = fmax(worst, fabs(a[k] - b[k]));
+    for (int k = 0; k < nu; k++) worst = fmax(worst, fabs(u[k] - v[k]));
+    compared++;
+    if (!(worst <= 1e-10 * size && worst <= 1e-11 * largest))
+      fail_msg("%s, %s: row %d by pairs and by rows: %g of %g, of %g", c->file, setting_of(c), row, worst, size, largest);
+  }
+  for (int k = 0; k < 4; k++) free(J[k]);
+}
+
 int probe_Contacts_r(const void *work, double *out);  // probe_step.c
 int probe_Contacts_c(const void *work, double *out);
 
@@ -562,6 +591,7 @@ static void test_same_contacts(void **state) {
 static void test_jacobian_rows(void **state) {
   (void)state;
   on_every_model(check_jacobian_rows);
+  on_every_model(check_jacobian_paths);
   assert_true(compared > 500);
 }
 static void test_same_bits(void **state) {

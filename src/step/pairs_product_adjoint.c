@@ -1,0 +1,506 @@
+// Jacobians by pairs of dofs (step/pairs.h): matrices of bodies down the tree, axes, pairs, and the product with the seeds.
+// Primal: step_kernel.c; tests: tests/conformance/test_step.c.
+#include "step/step_adjoint.h"
+
+#if PB_LANES > 1
+
+#include "base/assert.h"
+#include "model/joint.h"
+#include "multibody/lane3.h"
+#include "multibody/spatial.h"
+
+typedef LANE(pbVjpBlock) block;
+typedef LANE(pbPairs) pairs;
+typedef pbWide wide;
+
+enum { columns = pb_pairColumns, strips = pb_jacobianStrips };
+
+static double *matrix_of(const pairs *p, int power, int body, int field, bool transposed) {
+  return LANE(pbPairs_Matrix)(p, power, body, field, transposed);
+}
+static double *axis_of(const pairs *p, int kind, int k) { return LANE(pbPairs_Axis)(p, kind, k); }
+static bool moves(const NUM(pbMechanism) *w, int body) { return w->t->body_tree[body] >= 0; }
+
+// ---- down the tree ------------------------------------------------------------------------------------------------------
+static void transpose(const double *from, double *to) {
+  for (int c = 0; c < 6; c++) {
+    for (int r = 0; r < 6; r++) to[columns * c + r] = from[columns * r + c];
+    to[columns * c + 6] = to[columns * c + 7] = 0;
+  }
+}
+
+// The matrices of a body to its parent's; those of pose, Va and Vw begin with the first body that is touched.
+static void add_to_parent(const pairs *p, int power, int b, int parent, const int *fields, int count) {
+  PB_ASSERT(parent < b);
+  for (int i = 0; i < count; i++) {
+    const wide *from = (const wide *)matrix_of(p, power, b, fields[i], false);
+    wide *to = (wide *)matrix_of(p, power, parent, fields[i], false);
+    bool begins = i >= 2 && !p->touched[parent];
+    for (int r = 0; r < 6; r++) to[r] = begins ? from[r] : to[r] + from[r];
+  }
+  p->touched[parent] = p->touched[parent] || p->touched[b];
+}
+
+// Bodies with all that they carry. Where inertia alone acts the matrix of A is symmetric.
+static void add_up(const block *k, int power) {
+  static const int fields[] = {pb_pairV, pb_pairA, pb_pairPose, pb_pairVa, pb_pairVw};
+  const NUM(pbMechanism) *w = k->a.w;
+  const pairs *p = &k->pairs;
+  int most = power == pb_powerOfMu ? 5 : 4;
+
+  for (int b = w->m->nbody - 1; b > 0; b--) {
+    int parent = w->m->body_parentid[b];
+    if (!moves(w, b)) continue;
+    bool touched = p->touched[b];
+    if (moves(w, parent)) add_to_parent(p, power, b, parent, fields, touched ? most : 2);
+
+    // Transposed, too, where they are not symmetric.
+    for (int i = 0; i < (touched ? most : 1); i++) {
+      transpose(matrix_of(p, power, b, fields[i], false), matrix_of(p, power, b, fields[i], true));
+    }
+  }
+}
+
+static void add_up_forces(const block *k, int power) {
+  const NUM(pbMechanism) *w = k->a.w;
+  double *force = k->pairs.force[power];
+  for (int b = w->m->nbody - 1; b > 0; b--) {
+    int parent = w->m->body_parentid[b];
+    if (moves(w, parent)) PB_AXPY6(force + 6 * parent, 1, force + 6 * b);
+  }
+}
+
+// ---- axes ---------------------------------------------------------------------------------------------------------------
+static void keep_axis(const pairs *p, int kind, int dof, const double X[6]) {
+  PB_ASSERT(dof >= 0 && dof < p->padded && kind < pb_axisKinds);
+  for (int k = 0; k < 6; k++) axis_of(p, kind, k)[dof] = X[k];
+}
+
+// Fields of a body before a joint.
+typedef struct motions {
+  double V[6], A[6], Va[6], Vw[6];
+} motions;
+
+static void axis_fields(const block *k, int dof, const motions *before, const double rate[6]) {
+  const NUM(pbMechanism) *w = k->a.w;
+  const pairs *p = &k->pairs;
+  const double *S = w->S + 6 * dof, *by_V = w->Sdot + 6 * dof;  // V_b x S; translations of a free joint have V_b of zero
+  double by_A[6] = {0}, by_Va[6] = {0}, by_Vw[6] = {0};
+
+  PB_ADDMXM(by_A, 1, before->A, S);
+  PB_ADDMXM(by_A, 1, before->V, by_V);
+  PB_ADDMXM(by_Va, 1, before->Va, S);
+  keep_axis(p, pb_axisPose, dof, S);
+  keep_axis(p, pb_axisV, dof, by_V);
+  keep_axis(p, pb_axisA, dof, by_A);
+  keep_axis(p, pb_axisVa, dof, by_Va);
+  keep_axis(p, pb_axisRate, dof, rate);
+  if (!w->damped) return;
+
+  PB_ADDMXM(by_Vw, 1, before->Vw, S);
+  keep_axis(p, pb_axisVw, dof, by_Vw);
+}
+
+// n axes that move with what was before the first; then what is behind them. A by the rate of one: S-dot, and S x (V - V behind).
+static void group_axes(const block *k, int first, int n, motions *before) {
+  const NUM(pbMechanism) *w = k->a.w;
+  double behind[6];
+  PB_ASSERT(first + n <= w->m->nv && (n == 1 || n == 3));
+  memcpy(behind, before->V, sizeof behind);
+  for (int i = first; i < first + n; i++) PB_AXPY6(behind, w->qvel[i], w->S + 6 * i);
+
+  for (int i = first; i < first + n; i++) {
+    const double *S = w->S + 6 * i, *Sdot = w->Sdot + 6 * i;
+    double rate[6];
+    memcpy(rate, Sdot, sizeof rate);
+    if (n == 1) PB_AXPY6(rate, 1, Sdot);  // V behind x S is V before x S
+    else PB_ADDMXM(rate, 1, behind, S);
+    axis_fields(k, i, before, rate);
+  }
+
+  memcpy(before->V, behind, sizeof behind);
+  for (int i = first; i < first + n; i++) {
+    double acc = k->a.at.qacc[i];
+    PB_AXPY6(before->A, acc, w->S + 6 * i);
+    PB_AXPY6(before->A, w->qvel[i], w->Sdot + 6 * i);
+    PB_AXPY6(before->Va, acc, w->S + 6 * i);
+    if (w->damped) PB_AXPY6(before->Vw, acc - w->qacc_integrated[i], w->S + 6 * i);
+  }
+}
+
+static void body_axes(const block *k, int b) {
+  const LANE(pbAdjoint) *a = &k->a;
+  const pbModel *m = a->w->m;
+  int parent = 6 * m->body_parentid[b];
+  motions before;
+  memset(&before, 0, sizeof before);
+  memcpy(before.V, a->w->V + parent, sizeof before.V);
+  memcpy(before.A, a->at.A + parent, sizeof before.A);
+  memcpy(before.Va, a->Va + parent, sizeof before.Va);
+  if (a->w->damped) memcpy(before.Vw, a->Vw + parent, sizeof before.Vw);
+
+  for (int j = m->body_jntadr[b]; j < m->body_jntadr[b] + m->body_jntnum[b]; j++) {
+    int dof = m->jnt_dofadr[j], n = pbJoint_GroupSize(m->jnt_type[j]);
+    bool is_free = m->jnt_type[j] == pb_jntFree;
+    if (is_free) group_axes(k, dof, 3, &before);
+    group_axes(k, is_free ? dof + 3 : dof, n, &before);
+  }
+}
+
+static void all_axes(const block *k) {
+  const pbModel *m = k->a.w->m;
+  const pairs *p = &k->pairs;
+  for (int row = 0; row < 6 * pb_axisKinds; row++) {
+    for (int i = m->nv; i < p->padded; i++) p->axis[row * p->padded + i] = 0;
+  }
+
+  for (int b = 1; b < m->nbody; b++) {
+    if (m->body_jntnum[b]) body_axes(k, b);
+  }
+}
+
+// First of the dofs that move together with this one.
+static int group_of(const pbModel *m, int dof) {
+  int joint = m->dof_jntid[dof], first = m->jnt_dofadr[joint];
+  if (m->jnt_type[joint] == pb_jntFree && dof >= first + 3) return first + 3;
+  return first;
+}
+
+// ---- pairs --------------------------------------------------------------------------------------------------------------
+// What is paired: a power; by pose and Va, too; and with that of lam mu, where inertia alone is under it.
+typedef struct what {
+  int power;
+  bool touched, inertia;
+} what;
+
+// A dof that is carried: what it has for the axes of its carriers.
+typedef struct carried {
+  double by_axis[pb_pairFields][6];  // M S of each field, for the axes of that field
+  wide position, velocity;           // for the axis of the carrier: under its rate, by those of the dof
+  wide carriers;                     // as position, of those before all of the joint's axes
+  double by_mu[6];                   // under mu: as by_axis, position and carriers
+  double mu[6], mu_carriers[6];
+} carried;
+
+// M S of a field; to position M' (axis).
+PB_INLINE void carry_field(const block *k, int power, int dof, int field, bool symmetric, carried *c) {
+  const pairs *p = &k->pairs;
+  int b = k->a.w->m->dof_bodyid[dof];
+  const wide *M = (const wide *)matrix_of(p, power, b, field, false);
+  const wide *transposed = symmetric ? M : (const wide *)matrix_of(p, power, b, field, true);
+  const double *S = k->a.w->S + 6 * dof;
+  wide sum = {0};
+
+  for (int r = 0; r < 6; r++) {
+    sum += transposed[r] * S[r];
+    c->position += M[r] * axis_of(p, field, r)[dof];
+  }
+  for (int r = 0; r < 6; r++) c->by_axis[field][r] = sum[r];
+}
+
+// Inertia alone, of the body with all that it carries.
+PB_INLINE void carry_inertia(const block *k, int dof, carried *c) {
+  const NUM(pbMechanism) *w = k->a.w;
+  const double *S = w->S + 6 * dof, *I = w->crb + 10 * w->m->dof_bodyid[dof];
+  double axis[6];
+  for (int r = 0; r < 6; r++) axis[r] = axis_of(&k->pairs, pb_axisVw, r)[dof];
+  memset(c->by_mu, 0, sizeof c->by_mu);
+  memset(c->mu, 0, sizeof c->mu);
+
+  PB_ADDINERT(c->by_mu, 1, I, S);
+  PB_ADDINERT(c->mu, 1, I, axis);
+  memcpy(c->mu_carriers, c->mu, sizeof c->mu);
+  PB_ADDMXF(c->mu_carriers, 1, S, k->pairs.force[pb_powerOfMu] + 6 * w->m->dof_bodyid[dof]);
+}
+
+PB_INLINE void carry(const block *k, what of, int dof, carried *c) {
+  const NUM(pbMechanism) *w = k->a.w;
+  const pairs *p = &k->pairs;
+  int b = w->m->dof_bodyid[dof];
+  const double *S = w->S + 6 * dof;
+  const wide *V = (const wide *)matrix_of(p, of.power, b, pb_pairV, false);
+  const wide *A = (const wide *)matrix_of(p, of.power, b, pb_pairA, false);
+
+  // By positions: of every field that is there.
+  c->position = c->velocity = (wide){0};
+  carry_field(k, of.power, dof, pb_pairV, false, c);
+  carry_field(k, of.power, dof, pb_pairA, !of.touched, c);
+  if (of.touched) {
+    carry_field(k, of.power, dof, pb_pairPose, false, c);
+    carry_field(k, of.power, dof, pb_pairVa, false, c);
+    if (of.power == pb_powerOfMu) carry_field(k, of.power, dof, pb_pairVw, false, c);
+  }
+
+  // By velocities.
+  for (int r = 0; r < 6; r++) c->velocity += V[r] * S[r] + A[r] * axis_of(p, pb_axisRate, r)[dof];
+
+  // The force on the carried moves against what is before its joint.
+  double moved[8] __attribute__((aligned(64))) = {0};
+  PB_ADDMXF(moved, 1, S, p->force[of.power] + 6 * b);
+  c->carriers = c->position + *(const wide *)moved;
+  if (of.inertia) carry_inertia(k, dof, c);
+}
+
+// A dof with eight others as its carriers: by their positions and velocities under its rate; by its own under theirs; the first
+// and the third under mu.
+enum { carrier_q, carrier_v, own_q, own_v, mu_carrier_q, mu_own_q, pair_rows };
+
+PB_INLINE void meet(const pairs *p, what of, const carried *c, int at) {
+  wide out[pair_rows] = {{0}}, by_A = {0}, by_pose = {0}, by_Va = {0}, by_Vw = {0}, rate = {0};  // sums of their own: none waits
+  for (int r = 0; r < 6; r++) {
+#define AXIS(kind) (*(const wide *)(axis_of(p, kind, r) + at))
+    const wide S = AXIS(pb_axisPose);
+    out[own_q] += S * c->carriers[r];
+    out[own_v] += S * c->velocity[r];
+    out[carrier_q] += AXIS(pb_axisV) * c->by_axis[pb_pairV][r];
+    by_A += AXIS(pb_axisA) * c->by_axis[pb_pairA][r];
+    out[carrier_v] += S * c->by_axis[pb_pairV][r];
+    rate += AXIS(pb_axisRate) * c->by_axis[pb_pairA][r];
+
+    // Fields that not all bodies have.
+    if (of.touched) {
+      by_pose += S * c->by_axis[pb_pairPose][r];
+      by_Va += AXIS(pb_axisVa) * c->by_axis[pb_pairVa][r];
+    }
+    if (of.touched && of.power == pb_powerOfMu) by_Vw += AXIS(pb_axisVw) * c->by_axis[pb_pairVw][r];
+    if (of.inertia) {
+      out[mu_carrier_q] += AXIS(pb_axisVw) * c->by_mu[r];
+      out[mu_own_q] += S * c->mu_carriers[r];
+    }
+#undef AXIS
+  }
+
+  out[carrier_v] += rate;
+  out[carrier_q] += by_A;
+  if (of.touched) out[carrier_q] += (by_pose + by_Va) + by_Vw;
+  int rows = of.inertia ? pair_rows : mu_carrier_q;
+  for (int row = 0; row < rows; row++) *(wide *)(p->row + row * p->padded + at) = out[row];
+}
+
+PB_INLINE void pair_dof(const block *k, what of, int d) {
+  const NUM(pbMechanism) *w = k->a.w;
+  const pbTreePattern *tree = &w->t->M;
+  const int *chain = tree->chain + tree->adr[d];
+  const pairs *p = &k->pairs;
+  const double *row = p->row;
+  double(*to)[4] = p->tree[of.power] + tree->adr[d], (*mu)[4] = p->tree[pb_powerOfMu] + tree->adr[d];
+  int depth = tree->depth[d], root = depth ? chain[0] : d, group = group_of(w->m, d);
+  carried c;
+  PB_ASSERT(group <= d && root <= group);
+
+  // With all dofs of the tree up to it, of which its carriers are kept.
+  carry(k, of, d, &c);
+  for (int at = root / columns * columns; at <= d; at += columns) meet(p, of, &c, at);
+  for (int e = 0; e <= depth; e++) {
+    for (int i = 0; i < 4; i++) to[e][i] = row[i * p->padded + chain[e]];
+    if (!of.inertia) continue;
+    mu[e][0] = row[mu_carrier_q * p->padded + chain[e]];
+    mu[e][2] = row[mu_own_q * p->padded + chain[e]];
+  }
+
+  // Axes of one joint move together: none of them is before another.
+  for (int e = depth - 1; e >= 0 && chain[e] >= group; e--) {
+    const double *S = w->S + 6 * chain[e], *position = (const double *)&c.position;
+    to[e][2] = PB_DOT6(S, position);
+    if (of.inertia) mu[e][2] = PB_DOT6(S, c.mu);
+  }
+}
+
+// All pairs of the tree under lam, and mu where inertia alone is under it.
+static void pair_lam(const block *k, bool inertia) {
+  const pbModel *m = k->a.w->m;
+  for (int d = 0; d < m->nv; d++) {
+    bool touched = k->pairs.touched[m->dof_bodyid[d]];
+    if (touched && inertia) pair_dof(k, (what){pb_powerOfLam, true, true}, d);
+    else if (touched) pair_dof(k, (what){pb_powerOfLam, true, false}, d);
+    else if (inertia) pair_dof(k, (what){pb_powerOfLam, false, true}, d);
+    else pair_dof(k, (what){pb_powerOfLam, false, false}, d);
+  }
+}
+
+static void pair_mu(const block *k) {
+  for (int d = 0; d < k->a.w->m->nv; d++) pair_dof(k, (what){pb_powerOfMu, true, false}, d);
+}
+
+// ---- the product --------------------------------------------------------------------------------------------------------
+// product = sum over dofs of x (rates of so many strips of rows) times derivatives of the dof's power under lam; += under mu.
+#define EACH for (int s = 0; s < used; s++)
+PB_INLINE void add_strips(const block *k, int power, bool rates, int used, const lane *x, lane *product) {
+  const pbTopology *t = k->a.w->t;
+  const pbTreePattern *tree = &t->M;
+  const double(*pair)[4] = k->pairs.tree[power];
+  int nv = tree->n;
+
+  for (int i = 0; i < nv; i++) {
+    const int *chain = tree->chain + tree->adr[i];
+    const double(*own)[4] = pair + tree->adr[i];
+    lane *to_q = product + strips * i, *to_v = product + strips * (nv + i), q[strips], v[strips];
+    EACH q[s] = power == pb_powerOfLam ? PB_LANE_ZERO : to_q[s];
+    EACH v[s] = power == pb_powerOfLam ? PB_LANE_ZERO : to_v[s];
+
+    // Under the rates of all that the dof carries, and of its carriers.
+    for (int d = i; d < t->dof_end[i]; d++) {
+      const double *entry = pair[tree->adr[d] + tree->depth[i]];
+      EACH q[s] += x[strips * d + s] * entry[carrier_q];
+      if (rates) EACH v[s] += x[strips * d + s] * entry[carrier_v];
+    }
+    for (int e = 0; e < tree->depth[i]; e++) {
+      EACH q[s] += x[strips * chain[e] + s] * own[e][own_q];
+      if (rates) EACH v[s] += x[strips * chain[e] + s] * own[e][own_v];
+    }
+
+    EACH to_q[s] = q[s];
+    EACH to_v[s] = v[s];
+  }
+}
+#undef EACH
+
+// The compiler knows how many strips, and keeps them in registers.
+static void add_tree(const block *k, int power, bool rates, int used, const lane *x, lane *product) {
+  PB_ASSERT(used >= 1 && used <= strips);
+  switch (rates ? used : -used) {
+    case 1: add_strips(k, power, true, 1, x, product); return;
+    case 2: add_strips(k, power, true, 2, x, product); return;
+    case 3: add_strips(k, power, true, 3, x, product); return;
+    case 4: add_strips(k, power, true, 4, x, product); return;
+    case -1: add_strips(k, power, false, 1, x, product); return;
+    case -2: add_strips(k, power, false, 2, x, product); return;
+    case -3: add_strips(k, power, false, 3, x, product); return;
+    default: add_strips(k, power, false, 4, x, product);
+  }
+}
+
+// What a body has under the motion of another one by x, one strip.
+static void add_cross(const block *k, const pbPairCross *c, int strip, const lane *x, lane *product) {
+  const NUM(pbMechanism) *w = k->a.w;
+  const pairs *p = &k->pairs;
+  lane motion[6] = {{0}}, field[pb_pairVw][6] = {{{0}}};
+  PB_ASSERT(moves(w, c->moved) && moves(w, c->body));
+  for (int i = w->t->body_dofend[c->moved]; i >= 0; i = w->m->dof_parentid[i]) {
+    PB_AXPY6(motion, x[strips * i + strip], w->S + 6 * i);
+  }
+  for (int f = 0; f < pb_pairVw; f++) {
+    for (int r = 0; r < 6; r++) {
+      for (int e = 0; e < 6; e++) field[f][r] += c->matrix[f][columns * r + e] * motion[e];
+    }
+  }
+
+  // To the dofs that move the body.
+  for (int i = w->t->body_dofend[c->body]; i >= 0; i = w->m->dof_parentid[i]) {
+    lane q = {0}, v = {0};
+    for (int r = 0; r < 6; r++) {
+      for (int f = 0; f < pb_pairVw; f++) q += axis_of(p, f, r)[i] * field[f][r];
+      v += axis_of(p, pb_axisPose, r)[i] * field[pb_pairV][r] + axis_of(p, pb_axisRate, r)[i] * field[pb_pairA][r];
+    }
+    product[strips * i + strip] += q;
+    product[strips * (w->m->nv + i) + strip] += v;
+  }
+}
+
+static void add_others(const block *k, int power, int used, const lane *x, lane *product) {
+  const pairs *p = &k->pairs;
+  for (int e = 0; e < p->others[power]; e++) {
+    const pbPairEntry *o = p->other[power] + e;
+    PB_ASSERT(o->row < k->a.w->m->nv);
+    for (int s = 0; s < used; s++) product[strips * o->column + s] += x[strips * o->row + s] * o->value;
+  }
+  if (power != pb_powerOfLam) return;
+
+  for (int i = 0; i < p->crosses; i++) {
+    for (int s = 0; s < used; s++) add_cross(k, p->cross + i, s, x, product);
+  }
+}
+
+// ---- rows ---------------------------------------------------------------------------------------------------------------
+// Rows of eight to columns.
+PB_INLINE void transpose_wide(const wide in[8], wide out[8]) {
+  wide x[8], y[8];
+  for (int i = 0; i < 8; i += 2) {
+    x[i] = __builtin_shufflevector(in[i], in[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    x[i + 1] = __builtin_shufflevector(in[i], in[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+  for (int i = 0; i < 8; i += (i & 1) ? 3 : 1) {
+    y[i] = __builtin_shufflevector(x[i], x[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    y[i + 2] = __builtin_shufflevector(x[i], x[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  for (int i = 0; i < 4; i++) {
+    out[i] = __builtin_shufflevector(y[i], y[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    out[i + 4] = __builtin_shufflevector(y[i], y[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
+// Columns of the product, of eight seeds, to rows of a Jacobian of n columns, the first at `to`.
+static void store_block(const wide *product, int n, int rows, double *to) {
+  enum { stride = strips * PB_LANES / columns };
+  int c = 0;
+  for (; c + columns <= n; c += columns) {
+    wide in[columns], out[columns];
+    for (int i = 0; i < columns; i++) in[i] = product[stride * (c + i)];
+    transpose_wide(in, out);
+    for (int i = 0; i < rows; i++) memcpy(to + (size_t)i * (size_t)n + c, out + i, sizeof(wide));
+  }
+  for (; c < n; c++) {
+    for (int i = 0; i < rows; i++) to[(size_t)i * (size_t)n + (size_t)c] = product[stride * c][i];
+  }
+}
+
+// The rows of some seeds.
+static void store_rows(const block *k, int first, int count, double *A, double *B) {
+  const pbModel *m = k->a.w->m;
+  int n = 2 * m->nv + m->na;
+  const wide *product = (const wide *)k->pairs.product, *inputs = product + strips * PB_LANES / columns * n;
+  PB_ASSERT(count >= 1 && count <= strips * PB_LANES);
+
+  for (int i = 0; i < count; i += columns) {
+    int rows = count - i < columns ? count - i : columns;
+    if (A) store_block(product + i / columns, n, rows, A + (size_t)(first + i) * (size_t)n);
+    if (B) store_block(inputs + i / columns, m->nu, rows, B + (size_t)(first + i) * (size_t)m->nu);
+  }
+  if (!A) return;
+
+  // v+ = v + h ahat
+  for (int i = first; i < first + count; i++) A[(size_t)i * (size_t)n + (size_t)(m->nv + i)] += 1;
+}
+
+static void multiply(const block *k, int first, bool inertia, double *A, double *B) {
+  const NUM(pbWork) *w = k->a.work;
+  int nv = w->m->nv, room = strips * PB_LANES, left = (nv - first + PB_LANES - 1) / PB_LANES;
+  int used = left < strips ? left : strips;
+  size_t at = (size_t)(first / PB_LANES * nv);
+  lane *product = k->pairs.product;
+
+  memset(product + 2 * nv * strips, 0, (size_t)((w->m->na + w->m->nu) * strips) * sizeof(lane));
+  for (int power = 0; power < (w->damped ? pb_powers : 1); power++) {
+    const lane *x = (power == pb_powerOfMu ? k->mu_of : k->lam_of) + at;
+    add_tree(k, power, power == pb_powerOfLam || !inertia, used, x, product);
+    add_others(k, power, used, x, product);
+  }
+  store_rows(k, first, nv - first < room ? nv - first : room, A, B);
+}
+
+bool LANE(pbPairs_Rows)(block *k, double *A, double *B) {
+  const NUM(pbWork) *w = k->a.work;
+  bool inertia = w->damped && LANE(pbPairs_OnlyInertia)(&k->a), pulled = w->damped && !inertia;
+  if (!LANE(pbPairs_Serve)(w->m) || !LANE(pbPairs_Pull)(k, pb_powerOfLam)) return false;
+
+  // Under lam, and what needs no pullback under mu.
+  PB_VALIDATE(pb_allFinite((const double *)k->lam_of, (size_t)(w->m->nv * PB_LANES)));
+  all_axes(k);
+  add_up(k, pb_powerOfLam);
+  add_up_forces(k, pb_powerOfLam);
+  if (inertia) add_up_forces(k, pb_powerOfMu);
+  pair_lam(k, inertia);
+
+  k->pairs.others[pb_powerOfMu] = 0;
+  if (pulled) {
+    if (!LANE(pbPairs_Pull)(k, pb_powerOfMu)) return false;
+    add_up(k, pb_powerOfMu);
+    add_up_forces(k, pb_powerOfMu);
+    pair_mu(k);
+  }
+
+  for (int first = 0; first < w->m->nv; first += strips * PB_LANES) multiply(k, first, inertia, A, B);
+  return true;
+}
+
+#endif
