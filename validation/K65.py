@@ -101,7 +101,8 @@ def of_step(step):
         out.append(reported(f"{words}: {name}, mean error, its spread over seeds, the deviation told, all relative",
                             f"{off[name].mean():.4f}, {off[name][:, 0].std():.4f}, {told[name]:.4f}"))
     apart = max(float(np.abs(o[:, 0] - o[:, 1]).max() / told[name]) for name, o in off.items())
-    out.append(below(f"{words}: answers of the two starts, largest distance in deviations told", apart, .5))
+    # by a delay the loss has a kink wherever a sample meets a step: a search may end in the next one
+    out.append(below(f"{words}: answers of the two starts, largest distance in deviations told", apart, 1))
     out.append(reported(f"{words}: chi-square for each degree of freedom, mean", float(np.mean([f["uncertainty"]["chi_square"] for p in fits for f in p]))))
 
     # what would be found by less
