@@ -70,6 +70,7 @@ ELSEWHERE = {
     "R2": "examples/ball", "P-SHAC1": "examples/cartpole", "R5": "rows of its own", "R5C": "rows of its own",
     "E6": "rows of its own: what it learned walks at a half and a quarter of its step",
     "K21": "the tasks of K64 and P-SHAC1 and a reaching arm, by methods whose steps to a threshold are counted",
+    "K20": "one step of a search, of which only the error beside it is asked", "P-NB3": "whether a search leaves from rest, by contacts that differ",
     "K110": "runs beyond the time from which on the gradient is noise, which no other step repeats",
 }
 
