@@ -80,6 +80,8 @@ pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out) {
     if (status == pb_ok && k < r->plan.steps && pbProgressMeter_Step(&r->meter)) status = pbRollout_Stopped(r, k);
   }
 
+  // The room is the caller's.
+  pbCached_Leave(r->scratch);
   return status;
 }
 

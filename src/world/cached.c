@@ -230,6 +230,14 @@ pbStatus pbCached_Load(pbScratch *s, const pbStepRecord *step) {
   return pass_evaluation(&k, &s->w);
 }
 
+void pbCached_Leave(pbScratch *s) {
+  pbWork_r *w = &s->w;
+  const char *from = w->cached_at;
+  s->cache_at = NULL;
+  pbWork_MoveTo_r(w, NULL);
+  if (w->cached_at != from) memcpy(w->cached_at, from, w->cached_bytes);
+}
+
 // ---- the pullback of a step ---------------------------------------------------------------------------------------------
 // What the bodies' kernels take and give.
 static pbPullback bodies_pullback(const pbModel *m, const pbStepCotangent *in, const pbStepBar *out) {

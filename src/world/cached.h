@@ -22,6 +22,9 @@ PB_NODISCARD pbStatus pbCached_Save(pbScratch *scratch, size_t room, size_t *siz
 // The step's state and input into the work, with the cached evaluation where there is one.
 PB_NODISCARD pbStatus pbCached_Load(pbScratch *scratch, const pbStepRecord *step);
 
+// The evaluation at its own place again, before memory that one was cached in ends.
+void pbCached_Leave(pbScratch *scratch);
+
 // pbStep_Vjp, with the cached evaluation of the step where there is one, and with cotangents of distances.
 PB_NODISCARD pbStatus pbStep_VjpCached(const pbStepRecord *step, const pbStepCotangent *in, pbScratch *scratch,
                                        const pbStepBar *out);
