@@ -111,7 +111,8 @@ static pbStatus residuals(void *user, const double *z, double *r, double *J) {
 static pbStatus linearize(void *user, const double *z, double *r, double *g, double *diagonal) {
   Case *c = user;
   const pbTaskTaker taker = pbTaskSweep_Taker(c->sweep);
-  pbStatus status = pbTask_Linearize(c->task, z, r, &taker);
+  double value;
+  pbStatus status = pbTask_Linearize(c->task, z, &value, r, &taker);
   if (status == pb_ok) pbTaskSweep_Look(c->sweep, g, diagonal);
   return status;
 }
@@ -126,7 +127,9 @@ static double iterate(pbContext *ctx, Case *c, bool by_sweep, int iterations, pb
   const pbNormal normal = {c, linearize, solve, squared};
   pbProblem problem = {.n = task->n, .m = task->m, .lower = task->lower, .upper = task->upper, .user = c, .residuals = residuals};
   pbOptimizer *o;
-  need(pbOptimizer_CreateWith(ctx, &problem, by_sweep ? &normal : NULL, &task->optimizer, task->start, &o), pbContext_Error(ctx));
+  need(pbOptimizer_CreateWith(ctx, &problem, &(pbStructure){.normal = by_sweep ? &normal : NULL}, &task->optimizer, task->start,
+                              &o),
+       pbContext_Error(ctx));
   task->same = false;
 
   double from = now();

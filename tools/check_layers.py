@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["elementary", "base", "lcp", "probe", "number", "math", "linalg", "sparse", "mesh", "energy", "barrier", "deform", "policy", "model", "geometry", "eval", "multibody",
-          "contact", "bodies", "solve", "compile", "step", "impact", "couple", "world", "rollout", "check", "batch", "optimize", "learn", "io", "cli", "python", "examples"]
+          "contact", "bodies", "solve", "compile", "step", "impact", "couple", "world", "rollout", "check", "batch", "control", "optimize", "learn", "io", "cli", "python", "examples"]
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "build": "base", "pool": "base", "batch": "batch", "mesh": "mesh", "solid": "compile", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
           "world": "base", "ledger": "base", "policy": "base", "enums": "base", "equalities": "base", "sensors": "base", "actuators": "base", "spec": "base", "edit": "base", "lcp": "lcp", "pgs": "lcp", "rollout": "rollout", "check": "check",

@@ -31,9 +31,10 @@ typedef enum pbMethod {
   pb_methodCmaes,
   pb_methodEs,
   pb_methodSepCma,
+  pb_methodIlqr,  // of tasks alone: their trajectories are its problem
   pb_methodCount
 } pbMethod;
-PB_API const char *pbMethod_Name(pbMethod method);  // "adam", "lbfgs", "gauss-newton", "cmaes", "es", "sep-cma"
+PB_API const char *pbMethod_Name(pbMethod method);  // "adam", "lbfgs", "gauss-newton", "cmaes", "es", "sep-cma", "ilqr"
 PB_API bool pbMethod_Find(const char *name, pbMethod *method);
 
 typedef struct pbRate {  // learning rate from an iteration on
@@ -51,7 +52,7 @@ typedef struct pbOptimizerOptions {  // zeros mean the defaults in brackets
   // lbfgs (projected on the bounds; weak Wolfe conditions where they do not bind, Armijo where they do)
   int memory;  // pairs kept [10]
   // gauss-newton (Levenberg-Marquardt, bounds by active set)
-  double damping;  // start, relative to the diagonal [1e-3]
+  double damping;  // start, relative to the diagonal [1e-3]; of ilqr to the mean curvature by states [0]
   // cmaes (Hansen 2016, arXiv 1604.00772); sep-cma, its diagonal (Ros & Hansen 2008), for very many unknowns; es: antithetic
   // pairs, shaped by their ranks, Adam along the estimated gradient (Salimans et al. 2017, arXiv 1703.03864)
   double sigma;    // start [1]; of es throughout [0.1]

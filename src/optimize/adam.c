@@ -94,4 +94,9 @@ static pbStatus iterate_adam(pbOptimizer *o) {
   return pb_ok;
 }
 
-const pbMinimizer pbMinimizer_Adam = {"adam", true, false, pbAdam_StateSize, work_size, pbAdam_Begin, iterate_adam};
+const pbMinimizer pbMinimizer_Adam = {.name = "adam",
+                                      .needs_gradient = true,
+                                      .state_size = pbAdam_StateSize,
+                                      .work_size = work_size,
+                                      .begin = pbAdam_Begin,
+                                      .iterate = iterate_adam};

@@ -248,4 +248,5 @@ static pbStatus iterate_cmaes(pbOptimizer *o) {
   return pb_ok;
 }
 
-const pbMinimizer pbMinimizer_Cmaes = {"cmaes", false, false, state_size, work_size, begin_cmaes, iterate_cmaes};
+const pbMinimizer pbMinimizer_Cmaes = {
+    .name = "cmaes", .state_size = state_size, .work_size = work_size, .begin = begin_cmaes, .iterate = iterate_cmaes};

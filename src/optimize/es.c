@@ -99,4 +99,5 @@ static pbStatus iterate_es(pbOptimizer *o) {
   return pb_ok;
 }
 
-const pbMinimizer pbMinimizer_Es = {"es", false, false, state_size, work_size, begin_es, iterate_es};
+const pbMinimizer pbMinimizer_Es = {
+    .name = "es", .state_size = state_size, .work_size = work_size, .begin = begin_es, .iterate = iterate_es};

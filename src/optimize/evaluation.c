@@ -127,6 +127,16 @@ pbStatus pbOptimizer_Linearize(pbOptimizer *o, const double *x, double *value, d
   return end_evaluation(o, x, status, value);
 }
 
+pbStatus pbOptimizer_LinearizeLoss(pbOptimizer *o, const double *x, double *value, double *gradient) {
+  o->h->gradients++;
+  return end_evaluation(o, x, o->shooting.linearize(o->shooting.user, x, value, gradient), value);
+}
+
+pbStatus pbOptimizer_Try(pbOptimizer *o, double alpha, double *trial, double *value) {
+  o->h->values++;
+  return end_evaluation(o, trial, o->shooting.attempt(o->shooting.user, o->x, alpha, trial, value), value);
+}
+
 pbStatus pbOptimizer_Value(pbOptimizer *o, const double *x, double *value) {
   if (o->problem.value) {
     o->h->values++;

@@ -213,5 +213,9 @@ static pbStatus iterate_gauss_newton(pbOptimizer *o) {
   return find_move(o, &w);
 }
 
-const pbMinimizer pbMinimizer_GaussNewton = {"gauss-newton",      false, true, state_size, work_size, begin_gauss_newton,
-                                             iterate_gauss_newton};
+const pbMinimizer pbMinimizer_GaussNewton = {.name = "gauss-newton",
+                                             .needs_residuals = true,
+                                             .state_size = state_size,
+                                             .work_size = work_size,
+                                             .begin = begin_gauss_newton,
+                                             .iterate = iterate_gauss_newton};

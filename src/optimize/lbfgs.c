@@ -229,4 +229,9 @@ static pbStatus iterate_lbfgs(pbOptimizer *o) {
   return pb_ok;
 }
 
-const pbMinimizer pbMinimizer_Lbfgs = {"lbfgs", true, false, state_size, work_size, begin_lbfgs, iterate_lbfgs};
+const pbMinimizer pbMinimizer_Lbfgs = {.name = "lbfgs",
+                                       .needs_gradient = true,
+                                       .state_size = state_size,
+                                       .work_size = work_size,
+                                       .begin = begin_lbfgs,
+                                       .iterate = iterate_lbfgs};

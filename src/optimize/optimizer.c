@@ -13,7 +13,8 @@
 #include "elementary/elementary.h"
 
 static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam,  &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton,
-                                                           &pbMinimizer_Cmaes, &pbMinimizer_Es,    &pbMinimizer_SepCma};
+                                                           &pbMinimizer_Cmaes, &pbMinimizer_Es,    &pbMinimizer_SepCma,
+                                                           &pbMinimizer_Ilqr};
 
 const char *pbMethod_Name(pbMethod method) { return (unsigned)method < pb_methodCount ? methods[method]->name : "unknown"; }
 
@@ -61,7 +62,7 @@ static void set_defaults(pbOptimizerOptions *p, int n) {
   // Of L-BFGS, Gauss-Newton and CMA-ES (Hansen's population).
   if (p->epsilon == 0) p->epsilon = 1e-8;
   if (p->memory <= 0) p->memory = 10;
-  if (p->damping <= 0) p->damping = 1e-3;
+  if (p->damping <= 0) p->damping = p->method == pb_methodIlqr ? 0 : 1e-3;
   bool es = p->method == pb_methodEs;
   if (p->sigma <= 0) p->sigma = es ? 0.1 : 1;
   if (p->population < 4) p->population = 4 + (int)floor(3 * pbLog(n > 1 ? n : 1));
@@ -75,7 +76,8 @@ static void set_defaults(pbOptimizerOptions *p, int n) {
   if (p->restart_size <= 0) p->restart_size = 0.01;
 }
 
-static pbStatus check_problem(pbContext *ctx, const pbProblem *p, const pbOptimizerOptions *options, const double *start) {
+static pbStatus check_problem(pbContext *ctx, const pbProblem *p, const pbStructure *structure, const pbOptimizerOptions *options,
+                              const double *start) {
   if (p->n < 1) return pbContext_Fail(ctx, pb_bad_argument, "there is nothing to vary: 0 unknowns");
   if ((unsigned)options->method >= pb_methodCount)
     return pbContext_Fail(ctx, pb_bad_argument, "unknown method %d", (int)options->method);
@@ -85,6 +87,8 @@ static pbStatus check_problem(pbContext *ctx, const pbProblem *p, const pbOptimi
   if (method->needs_gradient && !p->gradient) return pbContext_Fail(ctx, pb_bad_argument, "%s needs a gradient", method->name);
   if (method->needs_residuals && (!p->residuals || p->m == 0))
     return pbContext_Fail(ctx, pb_bad_argument, "%s needs residuals: a loss that is a sum of squares", method->name);
+  if (method->needs_shooting && !structure->shooting)
+    return pbContext_Fail(ctx, pb_bad_argument, "%s needs trajectories: it is a method of tasks", method->name);
   if (!p->value && !p->gradient && !method->needs_residuals)
     return pbContext_Fail(ctx, pb_bad_argument, "%s needs a value", method->name);
 
@@ -156,17 +160,18 @@ static void begin_optimizer(pbOptimizer *o, const double *start) {
 
 pbStatus pbOptimizer_Create(pbContext *ctx, const pbProblem *problem, const pbOptimizerOptions *options, const double *start,
                             pbOptimizer **optimizer) {
-  return pbOptimizer_CreateWith(ctx, problem, NULL, options, start, optimizer);
+  return pbOptimizer_CreateWith(ctx, problem, &(pbStructure){0}, options, start, optimizer);
 }
 
-pbStatus pbOptimizer_CreateWith(pbContext *ctx, const pbProblem *problem, const pbNormal *normal,
+pbStatus pbOptimizer_CreateWith(pbContext *ctx, const pbProblem *problem, const pbStructure *structure,
                                 const pbOptimizerOptions *options, const double *start, pbOptimizer **optimizer) {
   *optimizer = NULL;
-  PB_TRY(check_problem(ctx, problem, options, start));
+  PB_TRY(check_problem(ctx, problem, structure, options, start));
   pbOptimizer *o = pbContext_Alloc(ctx, sizeof *o);
   if (!o) return pbContext_Fail(ctx, pb_no_memory, "no memory for an optimizer");
   *o = (pbOptimizer){.ctx = ctx, .problem = *problem, .options = *options, .method = methods[options->method], .n = problem->n};
-  if (normal) o->normal = *normal;
+  if (structure->normal) o->normal = *structure->normal;
+  if (structure->shooting) o->shooting = *structure->shooting;
   set_defaults(&o->options, o->n);
 
   pbStatus status = allocate_optimizer(o);

@@ -14,14 +14,14 @@ enum { PB_HEADER_DOUBLES = sizeof(pbOptimizerHeader) / sizeof(double) };
 
 typedef struct pbMinimizer {  // one method
   const char *name;
-  bool needs_gradient, needs_residuals;
+  bool needs_gradient, needs_residuals, needs_shooting;
   size_t (*state_size)(const pbOptimizer *o);  // beyond header, x, best
   size_t (*work_size)(const pbOptimizer *o);   // doubles that live within one iteration
   void (*begin)(pbOptimizer *o);               // fill the own state
   pbStatus (*iterate)(pbOptimizer *o);
 } pbMinimizer;
 extern const pbMinimizer pbMinimizer_Adam, pbMinimizer_Lbfgs, pbMinimizer_GaussNewton, pbMinimizer_Cmaes, pbMinimizer_Es,
-    pbMinimizer_SepCma;
+    pbMinimizer_SepCma, pbMinimizer_Ilqr;
 
 // The linear problem of Gauss-Newton at a point, for a caller that keeps J to itself. All n each but r (m).
 typedef struct pbNormal {
@@ -33,10 +33,21 @@ typedef struct pbNormal {
   double (*squared)(void *user, const double *p);  // |J p|^2
 } pbNormal;
 
+// Trajectories, of iLQR. All n each.
+typedef struct pbShooting {
+  void *user;
+  pbStatus (*linearize)(void *user, const double *x, double *value, double *gradient);  // the calls below are of this point
+  // Moves (a guess, then what they are) and feedback with damping lambda; by a part alpha of the moves the loss is to change by
+  // alpha linear + alpha^2 quadratic. False: the damping is too small.
+  bool (*plan)(void *user, const double *x, double lambda, double *moves, double *linear, double *quadratic);
+  pbStatus (*attempt)(void *user, const double *x, double alpha, double *trial, double *value);  // after a plan at x
+} pbShooting;
+
 struct pbOptimizer {
   pbContext *ctx;
-  pbProblem problem;  // bounds: own copies
-  pbNormal normal;    // of Gauss-Newton; linearize NULL: by a matrix J
+  pbProblem problem;    // bounds: own copies
+  pbNormal normal;      // of Gauss-Newton; linearize NULL: by a matrix J
+  pbShooting shooting;  // of iLQR
   pbOptimizerOptions options;
   const pbMinimizer *method;
   int n;
@@ -50,8 +61,12 @@ struct pbOptimizer {
   double *work;          // method->work_size, n at least: workspace of one iteration; a value may overwrite the first n
 };
 
-// pbOptimizer_Create; normal (NULL: none) in place of the problem's J.
-PB_NODISCARD pbStatus pbOptimizer_CreateWith(pbContext *ctx, const pbProblem *problem, const pbNormal *normal,
+// pbOptimizer_Create; normal in place of the problem's J, and shooting; either may be NULL.
+typedef struct pbStructure {
+  const pbNormal *normal;
+  const pbShooting *shooting;
+} pbStructure;
+PB_NODISCARD pbStatus pbOptimizer_CreateWith(pbContext *ctx, const pbProblem *problem, const pbStructure *structure,
                                              const pbOptimizerOptions *options, const double *start, pbOptimizer **optimizer);
 
 // Evaluations: they count, keep the best, and turn a soft failure into an infinite value. A NaN is infinite too.
@@ -64,6 +79,10 @@ PB_NODISCARD pbStatus pbOptimizer_Linearize(pbOptimizer *o, const double *x, dou
 
 // "unknown method 'l-bfgs', did you mean 'lbfgs'? (adam, ...)"; returns text.
 const char *pbMethod_Unknown(const char *name, char *text, size_t size);
+
+// Of o->shooting; counted as a gradient, and as a value.
+PB_NODISCARD pbStatus pbOptimizer_LinearizeLoss(pbOptimizer *o, const double *x, double *value, double *gradient);
+PB_NODISCARD pbStatus pbOptimizer_Try(pbOptimizer *o, double alpha, double *trial, double *value);
 
 void pbOptimizer_Project(const pbOptimizer *o, double *x);
 // Largest entry of x - P(x - g).

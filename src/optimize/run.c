@@ -7,12 +7,14 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/context.h"
+#include "optimize/shoot.h"
 #include "optimize/sweep.h"
 
 typedef struct Loop {
   pbTask *task;
   pbOptimizer *optimizer;
-  pbTaskSweep *sweep;  // NULL: Gauss-Newton by a matrix, or another method
+  pbTaskSweep *sweep;        // NULL: Gauss-Newton by a matrix, or another method
+  pbTaskShooting *shooting;  // of iLQR
   pbMethod method;
   uint64_t key;
   int iterations;
@@ -45,7 +47,8 @@ static pbStatus residuals_of(void *user, const double *z, double *r, double *J) 
 static pbStatus linearize_of(void *user, const double *z, double *r, double *g, double *diagonal) {
   Loop *l = user;
   const pbTaskTaker taker = pbTaskSweep_Taker(l->sweep);
-  PB_TRY(stop_if_met(l->task, pbTask_Linearize(l->task, z, r, &taker)));
+  double value;
+  PB_TRY(stop_if_met(l->task, pbTask_Linearize(l->task, z, &value, r, &taker)));
   pbTaskSweep_Look(l->sweep, g, diagonal);
 
   return pb_ok;
@@ -56,6 +59,21 @@ static bool solve_of(void *user, double lambda, const double *D, const bool *hel
 }
 
 static double squared_of(void *user, const double *p) { return pbTaskSweep_Squared(((Loop *)user)->sweep, p); }
+
+// Of a loop that shoots.
+static pbStatus linearize_loss_of(void *user, const double *z, double *value, double *g) {
+  Loop *l = user;
+  return stop_if_met(l->task, pbTaskShooting_Linearize(l->shooting, z, value, g));
+}
+
+static bool plan_of(void *user, const double *z, double lambda, double *moves, double *linear, double *quadratic) {
+  return pbTaskShooting_Plan(((Loop *)user)->shooting, z, lambda, moves, linear, quadratic);
+}
+
+static pbStatus try_of(void *user, const double *z, double alpha, double *trial, double *value) {
+  Loop *l = user;
+  return stop_if_met(l->task, pbTaskShooting_Try(l->shooting, z, alpha, trial, value));
+}
 
 // ---- the saved state ------------------------------------------------------------------------------------------------
 typedef struct Saved {  // doubles only
@@ -250,6 +268,16 @@ static pbStatus choose_sweep(Loop *l) {
   return pbTaskSweep_Create(task, &l->sweep);
 }
 
+static pbStatus choose_shooting(Loop *l) {
+  pbTask *task = l->task;
+  if (l->method != pb_methodIlqr) return pb_ok;
+
+  const char *why = pbTaskSweep_WhyNot(task);
+  if (why) return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.method: ilqr is not possible: %s", task->name, why);
+
+  return pbTaskShooting_Create(task, &l->shooting);
+}
+
 static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStore *store, bool *resumed) {
   pbTask *task = l->task;
   pbOptimizerOptions o = task->optimizer;
@@ -266,8 +294,11 @@ static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStor
                        .gradient = gradient_of,
                        .residuals = task->m ? residuals_of : NULL};
   const pbNormal normal = {l, linearize_of, solve_of, squared_of};
+  const pbShooting shooting = {l, linearize_loss_of, plan_of, try_of};
   PB_TRY(choose_sweep(l));
-  PB_TRY(pbOptimizer_CreateWith(task->ctx, &problem, l->sweep ? &normal : NULL, &o, task->start, &l->optimizer));
+  PB_TRY(choose_shooting(l));
+  const pbStructure structure = {l->sweep ? &normal : NULL, l->shooting ? &shooting : NULL};
+  PB_TRY(pbOptimizer_CreateWith(task->ctx, &problem, &structure, &o, task->start, &l->optimizer));
 
   // What is saved: this loop's numbers, two points, the history, the optimizer's state.
   l->size = SAVED + 2 * (size_t)task->n + HISTORY + pbOptimizer_StateSize(l->optimizer);
@@ -357,7 +388,8 @@ static void find_no_noise(pbRunResult *result) {
 // Of gradients that the search went by; where it found what it was to find nobody asks.
 static pbStatus look_for_noise(const Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
-  bool by_gradients = l->method == pb_methodAdam || l->method == pb_methodLbfgs || l->method == pb_methodGaussNewton;
+  bool by_gradients = l->method == pb_methodAdam || l->method == pb_methodLbfgs || l->method == pb_methodGaussNewton ||
+                      l->method == pb_methodIlqr;
   find_no_noise(result);
   if (!by_gradients || result->met || task->verdict.outcome == pb_runNoInfluence || pbTask_IsTruncated(task)) return pb_ok;
 
@@ -531,6 +563,7 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
   status = save_best(&loop, status, result);
   pbOptimizer_Destroy(loop.optimizer);
   pbTaskSweep_Destroy(task, loop.sweep);
+  pbTaskShooting_Destroy(task, loop.shooting);
   pbContext_Free(task->ctx, loop.state);
   task->progress = NULL;
   task->sample.iteration = 0;

@@ -139,4 +139,5 @@ static pbStatus iterate_sep(pbOptimizer *o) {
   return pb_ok;
 }
 
-const pbMinimizer pbMinimizer_SepCma = {"sep-cma", false, false, state_size, work_size, begin_sep, iterate_sep};
+const pbMinimizer pbMinimizer_SepCma = {
+    .name = "sep-cma", .state_size = state_size, .work_size = work_size, .begin = begin_sep, .iterate = iterate_sep};

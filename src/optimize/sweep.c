@@ -1,7 +1,7 @@
 // A task as sweeps see it: which knots act when, what each unknown moves, and the rows of residuals by the state that they are
 // of. The sweep itself: riccati.c.
 // Tests: tests/unit/test_sweep.c.
-#include "optimize/sweep.h"
+#include "optimize/along.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,41 +9,10 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "model/model.h"
-#include "optimize/riccati.h"
 #include "optimize/terms.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
 #include "world/cached.h"
-
-typedef struct Cursor {  // of a term, through its times
-  int k;
-  size_t residual;  // number of its first component there
-} Cursor;
-
-typedef struct Along {  // one trajectory
-  pbTaskSweep *sweep;
-  pbRiccati riccati;
-  Cursor *cursors;  // of its terms
-  int *actuator;    // slots: which control a slot is added to
-  // of the step at hand: Jacobians, n x n and n x nu; weights of slots in their controls, by the unknown; a residual by state and
-  // controls; what linearizing needs
-  double *A, *B, *weight, *row, *room;
-  const double *r;  // of the trajectory at hand, in the order of its terms
-  size_t rows;      // that are written
-  int next;         // of the terms' states
-  bool solved;
-  double squared;
-} Along;
-
-struct pbTaskSweep {
-  pbTask *task;
-  int count;
-  Along *along;  // as many as trajectories; those that test the answer have nothing
-  // of the call at hand
-  double *g, *diagonal, lambda, *p;
-  const double *D, *move;
-  const bool *held;
-};
 
 // ---- which tasks ----------------------------------------------------------------------------------------------------
 static int count_fitted(const pbTask *task) {
@@ -192,7 +161,7 @@ static int count_entries(const pbTask *task, int t) {
   return count;
 }
 
-static void list_unknowns(const pbTask *task, int t, Along *along) {
+static void list_unknowns(const pbTask *task, int t, pbAlong *along) {
   pbRiccati *s = &along->riccati;
   int slot = 0, start = 0, entry = 0;
   for (int i = 0; i < task->variable_count; i++) {
@@ -215,7 +184,7 @@ static pbStatus create_along(pbTaskSweep *sweep, int t) {
   pbTask *task = sweep->task;
   const pbTermSet *set = &task->trajectories[t].terms;
   size_t n = (size_t)set->n, nu = (size_t)set->nu, slots = (size_t)count_slots(task, t);
-  Along *a = &sweep->along[t];
+  pbAlong *a = &sweep->along[t];
   a->sweep = sweep;
   a->riccati = (pbRiccati){.steps = set->steps,
                            .n = set->n,
@@ -270,6 +239,7 @@ void pbTaskSweep_Destroy(pbTask *task, pbTaskSweep *sweep) {
     pbContext_Free(task->ctx, sweep->along[t].cursors);
     pbContext_Free(task->ctx, sweep->along[t].actuator);
     pbContext_Free(task->ctx, sweep->along[t].A);
+    pbContext_Free(task->ctx, sweep->along[t].states);
   }
   pbContext_Free(task->ctx, sweep->along);
   pbContext_Free(task->ctx, sweep);
@@ -365,14 +335,14 @@ static pbStatus take_row(Look *look, double *G) {
 }
 
 // A row by state and controls as one by state and knots.
-static void by_knots(const Along *a, const double *by_state, const double *by_control, double *to) {
+static void by_knots(const pbAlong *a, const double *by_state, const double *by_control, double *to) {
   const pbRiccati *s = &a->riccati;
   memcpy(to, by_state, (size_t)s->n * sizeof *to);
   for (int c = 0; c < s->slots; c++) to[s->n + c] = by_control[a->actuator[c]] * a->weight[c];
 }
 
 // All components of a term at one of its times.
-static pbStatus look_at_term(Along *a, Look *look, const pbTerm *term, Cursor *cursor) {
+static pbStatus look_at_term(pbAlong *a, Look *look, const pbTerm *term, int k) {
   const pbTermSet *s = &look->tr->terms;
   pbRiccati *to = &a->riccati;
 
@@ -381,25 +351,25 @@ static pbStatus look_at_term(Along *a, Look *look, const pbTerm *term, Cursor *c
     for (int q = 0; q < KINDS; q++) {
       if (look->bar[q]) memset(look->bar[q], 0, width_of(s, q) * sizeof(double));
     }
-    if (!pbTerm_PullAt(s, term, cursor->k, look->row, i, look->tr->ctrl_now, look->tr->ctrl_bar)) continue;
+    pbTermModel model;
+    if (!pbTerm_ModelAt(s, term, k, look->row, i, look->tr->ctrl_now, look->tr->ctrl_bar, &model)) continue;
 
     PB_TRY(take_row(look, a->row));
     by_knots(a, a->row, a->row + s->n, to->G + a->rows * (size_t)to->size);
     PB_ASSERT(a->rows < pbTermSet_Samples(s));
-    to->r[a->rows++] = a->r[cursor->residual++];
+    to->linear[a->rows] = model.linear;
+    to->r[a->rows++] = model.r;
   }
-
-  cursor->k++;
 
   return pb_ok;
 }
 
-static pbStatus look_at_terms(Along *a, Look *look) {
+static pbStatus look_at_terms(pbAlong *a, Look *look) {
   const pbTermSet *s = &look->tr->terms;
   for (int i = 0; i < s->count; i++) {
     const pbTerm *term = &s->terms[i];
-    Cursor *cursor = &a->cursors[i];
-    while (cursor->k < term->step_count && term->steps[cursor->k] == look->k) PB_TRY(look_at_term(a, look, term, cursor));
+    int *next = &a->cursors[i];
+    for (; *next < term->step_count && term->steps[*next] == look->k; ++*next) PB_TRY(look_at_term(a, look, term, *next));
   }
 
   return pb_ok;
@@ -407,12 +377,14 @@ static pbStatus look_at_terms(Along *a, Look *look) {
 
 // State k and the step from it: what there is of both, by the state and the knots at hand.
 static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratch *scratch) {
-  Along *a = user;
+  pbAlong *a = user;
   int t = (int)(a - a->sweep->along);
   pbTrajectory *tr = &a->sweep->task->trajectories[t];
   const pbTermSet *set = &tr->terms;
   pbRiccati *s = &a->riccati;
   size_t n = (size_t)s->n, nu = (size_t)set->nu, size = (size_t)s->size;
+
+  if (a->states) memcpy(a->states + (size_t)k * (size_t)set->nx, step->record, (size_t)set->nx * sizeof *a->states);
 
   // The last state has the controls of the last step.
   if (k < s->steps) {
@@ -431,24 +403,19 @@ static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratc
   return pb_ok;
 }
 
-static pbStatus take_trajectory(void *user, int t, const double *r) {
+static pbStatus take_trajectory(void *user, int t) {
   pbTaskSweep *sweep = user;
   const pbTask *task = sweep->task;
   pbTrajectory *tr = &task->trajectories[t];
-  Along *a = &sweep->along[t];
+  pbAlong *a = &sweep->along[t];
   pbRiccati *s = &a->riccati;
-  size_t n = (size_t)s->n, residual = 0;
+  size_t n = (size_t)s->n;
 
   // The initial state moves as the unknowns are here.
   memset(s->start, 0, (size_t)s->start_count * n * sizeof *s->start);
   for (int i = 0; i < s->start_count; i++) pbTask_StartDirection(task, s->start_unknown[i], t, s->start + (size_t)i * n);
 
-  // Residuals of each term follow one another.
-  for (int i = 0; i < tr->terms.count; i++) {
-    a->cursors[i] = (Cursor){.residual = residual};
-    residual += pbTerm_Samples(&tr->terms.terms[i]);
-  }
-  a->r = r;
+  memset(a->cursors, 0, (size_t)tr->terms.count * sizeof *a->cursors);
   a->rows = 0;
   a->next = 0;
 

@@ -322,27 +322,27 @@ void pbTask_PriorResiduals(const pbTask *task, const double *z, double *r, doubl
 }
 
 // ---- residuals ------------------------------------------------------------------------------------------------------
-static pbStatus evaluate_residuals(pbTask *task, const double *z, double *r, double *J, const pbTaskTaker *taker) {
+static pbStatus evaluate_residuals(pbTask *task, const double *z, double *value, double *r, double *J, const pbTaskTaker *taker) {
   // Derivatives at a point whose residuals were computed just before: the rollouts still hold that run.
   bool again = (J || taker) && task->same && is_last(task, z);
-  double value = 0;
   begin_run(task, z);
   PB_TRY(pbTask_Apply(task, z));
 
-  if (taker) PB_TRY(pbTask_EachTaken(task, z, again, &value, r, taker));
-  else PB_TRY(pbTask_EachResidual(task, z, again, &value, r, J));
+  if (taker) PB_TRY(pbTask_EachTaken(task, z, again, value, r, taker));
+  else PB_TRY(pbTask_EachResidual(task, z, again, value, r, J));
 
   // what is known before, behind the terms
   size_t first = task->m - (size_t)task->prior_count;
-  value += pbTask_Prior(task, z, NULL);
-  pbTask_PriorResiduals(task, z, r + first, J ? J + first * (size_t)task->n : NULL);
+  *value += pbTask_Prior(task, z, NULL);
+  if (r) pbTask_PriorResiduals(task, z, r + first, J ? J + first * (size_t)task->n : NULL);
 
   task->same = !pbTask_Sampled(task);
 
-  return end_evaluation(task, z, value);
+  return end_evaluation(task, z, *value);
 }
 
 pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
+  double value = 0;
   if (task->m == 0)
     return pbContext_Fail(task->ctx, pb_bad_argument,
                           "%s: the loss is no sum of squares (terms of type squared, above or below with weights >= 0)",
@@ -352,11 +352,25 @@ pbStatus pbTask_Residuals(pbTask *task, const double *z, double *r, double *J) {
     return pbContext_Fail(task->ctx, pb_bad_argument, "%s: a truncated gradient (decay, window, clip) is none of residuals",
                           task->name);
 
-  return evaluate_residuals(task, z, r, J, NULL);
+  return evaluate_residuals(task, z, &value, r, J, NULL);
 }
 
-pbStatus pbTask_Linearize(pbTask *task, const double *z, double *r, const pbTaskTaker *taker) {
-  return evaluate_residuals(task, z, r, NULL, taker);
+pbStatus pbTask_Linearize(pbTask *task, const double *z, double *value, double *r, const pbTaskTaker *taker) {
+  return evaluate_residuals(task, z, value, r, NULL, taker);
+}
+
+pbStatus pbTask_Shoot(pbTask *task, double *z, double *value) {
+  task->counted = false;
+  task->same = false;
+  PB_TRY(pbTask_Apply(task, z));
+  pbStatus status = pbTask_EachLoss(task, z, value, NULL);
+  begin_run(task, z);
+  if (status != pb_ok) return status;
+
+  // the rollouts hold the run at the knots that were found on the way
+  task->same = true;
+
+  return end_evaluation(task, z, *value);
 }
 
 pbStatus pbTask_Expand(pbTask *task, const double *z, int t, double *theta, double *x0, double *ctrl) {

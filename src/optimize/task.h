@@ -423,6 +423,8 @@ void pbTask_PullFollowers(const pbTask *task, double *gradient);            // f
 void pbTask_PushFollowers(const pbTask *task, int unknown, double *theta);  // added to
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
+// ctrl_now of one step of a trajectory, by the knots that act there. No other thread is at that trajectory.
+void pbTask_ApplyControlsAt(pbTask *task, int t, const double *z, int step);
 // Pullbacks of a rollout give gradients by the fields of theta that variables are entries of, and by no others: the variables'
 // own numbers have the same bits, and what only other fields need is left out.
 PB_NODISCARD pbStatus pbTask_Want(pbTask *task, pbRollout *rollout);
@@ -531,15 +533,18 @@ PB_NODISCARD pbStatus pbTask_EachDeviation(pbTask *task, const double *z, double
 // Terms of the trajectories that test the answer, at z; value: their loss, NaN where there are none.
 PB_NODISCARD pbStatus pbTask_Test(pbTask *task, const double *z, double *value);
 PB_NODISCARD pbStatus pbTask_EachResidual(pbTask *task, const double *z, bool again, double *value, double *r, double *J);
-// Residuals; each trajectory with its own is handed over right after its run and its value with slopes, on its thread.
+// Residuals (r may be NULL); each trajectory is handed over right after its run and its value with slopes, on its thread.
 typedef struct pbTaskTaker {
-  pbStatus (*take)(void *user, int t, const double *r);  // errors are in the trajectory's context
+  pbStatus (*take)(void *user, int t);  // errors are in the trajectory's context
   void *user;
 } pbTaskTaker;
 PB_NODISCARD pbStatus pbTask_EachTaken(pbTask *task, const double *z, bool again, double *value, double *r,
                                        const pbTaskTaker *taker);
 
-// ---- task.c: pbTask_Residuals with a taker in place of J
-PB_NODISCARD pbStatus pbTask_Linearize(pbTask *task, const double *z, double *r, const pbTaskTaker *taker);
+// ---- task.c: pbTask_Residuals with a taker in place of J; the value, and r (m, or NULL)
+PB_NODISCARD pbStatus pbTask_Linearize(pbTask *task, const double *z, double *value, double *r, const pbTaskTaker *taker);
+// The loss of rollouts that are steered (pbRollout.steer) into knots of controls in z, which begins with the unknowns of initial
+// states.
+PB_NODISCARD pbStatus pbTask_Shoot(pbTask *task, double *z, double *value);
 
 #endif

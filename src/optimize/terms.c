@@ -586,11 +586,39 @@ void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTang
   }
 }
 
-bool pbTerm_PullAt(const pbTermSet *s, const pbTerm *t, int k, int row, int i, const double *ctrl, double *ctrl_bar) {
+// The norm that all components at a moment have together.
+static double norm_at(const pbTermSet *s, const pbMoment *p, const double *ctrl) {
+  const pbTerm *t = p->term;
+  double squares = t->epsilon * t->epsilon;
+  for (int i = 0; i < t->part_count; i++) {
+    double d = is_missing(p, i) ? 0 : component(s, p, ctrl, i);
+    squares += d * d;
+  }
+
+  return sqrt(squares);
+}
+
+// Of a loss w |d| the parabola w (|d|^2 / n + n) / 2 touches it where |d| is n.
+bool pbTerm_ModelAt(const pbTermSet *s, const pbTerm *t, int k, int row, int i, const double *ctrl, double *ctrl_bar,
+                    pbTermModel *model) {
   pbMoment p = pbTerm_Moment(s, t, k, row);
   if (is_missing(&p, i)) return false;
 
-  double slope = residual_slope(s, &p, ctrl, i);
+  double d = component(s, &p, ctrl, i), slope;
+  double norm = t->type == pb_termNorm ? norm_at(s, &p, ctrl) : 1;
+  model->linear = !is_squares(t) && !(t->type == pb_termNorm && p.weight > 0 && norm > 0);
+  if (is_squares(t)) {
+    model->r = residual_of(t, d, &slope) * sqrt(p.weight);
+    slope *= sqrt(p.weight);
+  } else if (!model->linear) {
+    slope = sqrt(p.weight / (2 * norm));
+    model->r = slope * d;
+  } else {
+    entry_loss(t, d, norm > 0 ? norm : 1, &slope);
+    model->r = p.weight * slope / 2;
+    slope = slope != 0;
+  }
+
   if (slope != 0) component_pull(s, &p, ctrl, i, slope, ctrl_bar);
   return true;
 }

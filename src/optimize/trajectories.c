@@ -508,8 +508,8 @@ static pbStatus residuals_of(const Job *job, pbTrajectory *tr, int t, size_t row
   size_t n = (size_t)job->task->n;
   if (!job->again) PB_TRY(pbTrajectory_Forward(tr));
   PB_TRY(pbTrajectory_Value(tr, job->J || job->taker, NULL));
-  pbTermSet_Write(&tr->terms, tr->ctrl_now, job->bare, job->r + row);
-  if (job->taker) return job->taker->take(job->taker->user, t, job->r + row);
+  if (job->r) pbTermSet_Write(&tr->terms, tr->ctrl_now, job->bare, job->r + row);
+  if (job->taker) return job->taker->take(job->taker->user, t);
   if (!job->J || !job->forward) return pb_ok;
 
   // Rows of their own: no other thread writes there.

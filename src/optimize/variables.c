@@ -178,20 +178,36 @@ static void apply_delay(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
   pbRecorded_DelaySlopes(tr->recorded, delay, tr->steps, tr->delay_slope);
 }
 
-static void apply_control(pbTask *task, pbTrajectory *tr, const pbVariable *v) {
-  for (int step = 0; step < tr->steps; step++) {
+static void apply_control_at(const pbTask *task, pbTrajectory *tr, const pbVariable *v, int step) {
+  double right;
+  int knot = pbVariable_Knot(v, step, tr->steps, &right);
+
+  // Between two knots by their distance.
+  for (int a = 0; a < v->index_count; a++) {
+    const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
+    size_t at = (size_t)step * (size_t)pb_controls(task->model) + v->index[a];
+    tr->ctrl_now[at] = right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
+
+    // what is an unknown itself is not recorded
+    if (tr->delay_slope) tr->delay_slope[at] = 0;
+  }
+}
+
+static void apply_control(const pbTask *task, pbTrajectory *tr, const pbVariable *v) {
+  for (int step = 0; step < tr->steps; step++) apply_control_at(task, tr, v, step);
+}
+
+void pbTask_ApplyControlsAt(pbTask *task, int t, const double *z, int step) {
+  pbTrajectory *tr = &task->trajectories[t];
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (v->kind != pb_varyControl || !(v->trajectory < 0 || v->trajectory == t)) continue;
+
+    // values of the knots that act
     double right;
-    int knot = pbVariable_Knot(v, step, tr->steps, &right);
-
-    // Between two knots by their distance.
-    for (int a = 0; a < v->index_count; a++) {
-      const double *u = task->value + v->first + (size_t)knot * (size_t)v->index_count + a;
-      size_t at = (size_t)step * (size_t)pb_controls(task->model) + v->index[a];
-      tr->ctrl_now[at] = right > 0 ? (1 - right) * u[0] + right * u[v->index_count] : u[0];
-
-      // what is an unknown itself is not recorded
-      if (tr->delay_slope) tr->delay_slope[at] = 0;
-    }
+    int knot = pbVariable_Knot(v, step, tr->steps, &right), count = (right > 0 ? 2 : 1) * v->index_count;
+    for (int k = v->first + knot * v->index_count; count-- > 0; k++) task->value[k] = physical(v, z[k]);
+    apply_control_at(task, tr, v, step);
   }
 }
 

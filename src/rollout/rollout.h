@@ -49,6 +49,8 @@ struct pbRollout {
   int told_from, told_steps;  // of a part of a longer rollout: how messages count its steps; 0: by themselves
   void (*watch)(void *watcher, pbScratch *scratch);  // called after each step of a Forward, before its record; NULL: nobody
   void *watcher;
+  void (*steer)(void *steerer, int k, const double *x);  // called before step k of a Forward: may write that row of the inputs
+  void *steerer;
   struct pbStepCheck *step_check;  // while a Vjp checks steps
   pbTruncation truncation;         // of the Vjp at hand
   pbPulled *pulled;                // lent; NULL: none

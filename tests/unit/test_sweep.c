@@ -147,7 +147,7 @@ static void compare(pbContext *ctx, const char *world, const char *rest, int lea
   pbTaskSweep *sweep;
   good(ctx, pbTaskSweep_Create(task, &sweep));
   const pbTaskTaker taker = pbTaskSweep_Taker(sweep);
-  good(ctx, pbTask_Linearize(task, z, r, &taker));
+  good(ctx, pbTask_Linearize(task, z, &(double){0}, r, &taker));
   assert_memory_equal(r, d.r, d.m * sizeof *r);
 
   pbTaskSweep_Look(sweep, g, diagonal);

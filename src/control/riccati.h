@@ -22,6 +22,7 @@ typedef struct pbRiccati {
   double *F;      // (steps, n, size): the next state by this one and the knots at hand
   size_t *first;  // steps + 2: rows first[k] .. first[k + 1] - 1 are of state k
   double *G, *r;  // (rows, size) and rows: residuals by the state and the knots at hand, of the last state those of the last step
+  bool *linear;   // rows: no residual, but 2 r G x in place of (r + G x)^2; zero from Create on
   // Workspace
   double *P, *Y, *Z;           // size x size, n x size, slots x slots
   double *q, *before;          // size each
@@ -42,5 +43,12 @@ void pbRiccati_Look(pbRiccati *s, double *g, double *diagonal);  // J'r, and the
 // p of the unknowns that are not held, 0 of the others; false where a pivot is not positive.
 bool pbRiccati_Solve(pbRiccati *s, double lambda, const double *D, const bool *held, double *p);
 double pbRiccati_Squared(pbRiccati *s, const double *p);  // |J p|^2
+void pbRiccati_Gradient(pbRiccati *s, double *g);         // J'r alone, by vectors
+
+// ---- steps of a sweep: P and q of what is left from state k on, x'P x + 2 q'x, by the state and the knots at hand
+void pbRiccati_BeginLast(pbRiccati *s);                     // at the last state
+void pbRiccati_PullBack(pbRiccati *s, int k);               // from state k + 1 to state k, with what is seen there
+void pbRiccati_PullVector(pbRiccati *s, int k, double *v);  // a linear function alone
+void pbRiccati_BeginStart(pbRiccati *s);  // S and s of the unknowns of the initial state, when all knots are done with
 
 #endif

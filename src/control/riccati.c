@@ -1,7 +1,7 @@
 // A Riccati sweep through the steps of a trajectory, and back. Cost and memory of a step depend on the size of the state and of
 // the controls alone, not on how many unknowns there are in all.
 // Tests: tests/unit/test_sweep.c.
-#include "optimize/riccati.h"
+#include "control/riccati.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -66,7 +66,8 @@ pbStatus pbRiccati_Create(pbContext *ctx, pbRiccati *s, size_t rows) {
   s->integers = pbContext_AllocArray(ctx, starts + (size_t)s->size, sizeof(int));
   s->entries = pbContext_AllocArray(ctx, entries + 1, sizeof *s->entries);
   s->first = pbContext_AllocArray(ctx, (size_t)s->steps + 2, sizeof *s->first);
-  if (!s->numbers || !s->integers || !s->entries || !s->first)
+  s->linear = pbContext_AllocArray(ctx, rows + 1, sizeof *s->linear);
+  if (!s->numbers || !s->integers || !s->entries || !s->first || !s->linear)
     return pbContext_Fail(ctx, pb_no_memory, "no memory for a sweep through %d steps", s->steps);
 
   // products want their memory aligned
@@ -83,6 +84,7 @@ void pbRiccati_Free(pbContext *ctx, pbRiccati *s) {
   pbContext_Free(ctx, s->integers);
   pbContext_Free(ctx, s->entries);
   pbContext_Free(ctx, s->first);
+  pbContext_Free(ctx, s->linear);
   *s = (pbRiccati){0};
 }
 
@@ -119,23 +121,29 @@ static void pull_matrix(pbRiccati *s, const double *F) {
   }
 }
 
-// P := E'P E, q := E'q: from the next state to this one.
-static void pull_step(pbRiccati *s, int k) {
+void pbRiccati_PullVector(pbRiccati *s, int k, double *v) {
   size_t n = (size_t)s->n, size = (size_t)s->size;
   const double *F = step_at(s, k);
-  pull_matrix(s, F);
+
+  // the slots keep theirs
+  memcpy(s->before, v, size * sizeof *v);
+  memset(v, 0, n * sizeof *v);
+  for (size_t i = 0; i < n; i++) {
+    for (size_t j = 0; j < size; j++) v[j] += F[i * size + j] * s->before[i];
+  }
+}
+
+// P := E'P E, q := E'q: from the next state to this one.
+static void pull_step(pbRiccati *s, int k) {
+  size_t size = (size_t)s->size;
+  pull_matrix(s, step_at(s, k));
 
   // what is above the diagonal, below it
   for (size_t i = 1; i < size; i++) {
     for (size_t j = 0; j < i; j++) s->P[i * size + j] = s->P[j * size + i];
   }
 
-  // E'q: the slots keep theirs
-  memcpy(s->before, s->q, size * sizeof *s->q);
-  memset(s->q, 0, n * sizeof *s->q);
-  for (size_t i = 0; i < n; i++) {
-    for (size_t j = 0; j < size; j++) s->q[j] += F[i * size + j] * s->before[i];
-  }
+  pbRiccati_PullVector(s, k, s->q);
 }
 
 // The residuals of state k: P += G'G, q += G'r; what is zero is passed over.
@@ -152,8 +160,16 @@ static void add_rows(pbRiccati *s, int k) {
     for (int a = 0; a < count; a++) {
       double by = row[s->at[a]], *P = s->P + (size_t)s->at[a] * size;
       s->q[s->at[a]] += by * s->r[which];
-      for (int b = 0; b < count; b++) P[s->at[b]] += by * row[s->at[b]];
+      for (int b = 0; b < count && !s->linear[which]; b++) P[s->at[b]] += by * row[s->at[b]];
     }
+  }
+}
+
+// The same of q alone.
+static void add_slopes(pbRiccati *s, int k) {
+  size_t size = (size_t)s->size;
+  for (size_t which = s->first[k]; which < s->first[k + 1]; which++) {
+    for (size_t i = 0; i < size; i++) s->q[i] += s->G[which * size + i] * s->r[which];
   }
 }
 
@@ -209,7 +225,7 @@ static bool enter(const Pass *pass, double *P, double *q, int size, int i, int u
 
 // ---- backwards ------------------------------------------------------------------------------------------------------
 // S = M P M', s = M q: by the unknowns of the initial state, of which M has the rows.
-static void begin_start(pbRiccati *s) {
+void pbRiccati_BeginStart(pbRiccati *s) {
   size_t n = (size_t)s->n, size = (size_t)s->size, count = (size_t)s->start_count;
   for (size_t a = 0; a < count; a++) {
     const double *of_a = s->start + a * n;
@@ -232,19 +248,27 @@ static void begin_start(pbRiccati *s) {
   }
 }
 
-static bool go_back(pbRiccati *s, const Pass *pass) {
+void pbRiccati_BeginLast(pbRiccati *s) {
   size_t size = (size_t)s->size;
   memset(s->P, 0, size * size * sizeof *s->P);
   memset(s->q, 0, size * sizeof *s->q);
-
-  // from the last state
   add_rows(s, s->steps);
+}
+
+void pbRiccati_PullBack(pbRiccati *s, int k) {
+  PB_ASSERT(k >= 0 && k < s->steps);
+  pull_step(s, k);
+  add_rows(s, k);
+}
+
+static bool go_back(pbRiccati *s, const Pass *pass) {
+  size_t size = (size_t)s->size;
+  pbRiccati_BeginLast(s);
 
   // Through the step, what is seen before it, then the knots that enter there.
   int e = 0;
   for (int k = s->steps - 1; k >= 0; k--) {
-    pull_step(s, k);
-    add_rows(s, k);
+    pbRiccati_PullBack(s, k);
     for (; e < s->entry_count && s->entries[e].step == k; e++) {
       const pbRiccatiEntry *in = &s->entries[e];
       if (!enter(pass, s->P, s->q, s->size, s->n + in->slot, in->unknown, s->gain + (size_t)e * (size + 1))) return false;
@@ -253,13 +277,36 @@ static bool go_back(pbRiccati *s, const Pass *pass) {
 
   // The knots of the first step are done with: what is left is of the state alone.
   PB_ASSERT(e == s->entry_count);
-  begin_start(s);
+  pbRiccati_BeginStart(s);
   for (int a = 0; a < s->start_count; a++) {
     double *gain = s->start_gain + (size_t)a * (size_t)(s->start_count + 1);
     if (!enter(pass, s->S, s->s, s->start_count, a, s->start_unknown[a], gain)) return false;
   }
 
   return true;
+}
+
+void pbRiccati_Gradient(pbRiccati *s, double *g) {
+  memset(s->q, 0, (size_t)s->size * sizeof *s->q);
+  add_slopes(s, s->steps);
+
+  // A slot is empty for the knot before the one that acted.
+  int e = 0;
+  for (int k = s->steps - 1; k >= 0; k--) {
+    pbRiccati_PullVector(s, k, s->q);
+    add_slopes(s, k);
+    for (; e < s->entry_count && s->entries[e].step == k; e++) {
+      double *q = &s->q[s->n + s->entries[e].slot];
+      g[s->entries[e].unknown] = *q;
+      *q = 0;
+    }
+  }
+
+  for (int a = 0; a < s->start_count; a++) {
+    double sum = 0;
+    for (int i = 0; i < s->n; i++) sum += s->start[(size_t)a * (size_t)s->n + (size_t)i] * s->q[i];
+    g[s->start_unknown[a]] = sum;
+  }
 }
 
 // ---- forwards -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,33 @@
+// Inside of sweeps: what there is of each trajectory of a task.
+#ifndef PB_ALONG_H
+#define PB_ALONG_H
+
+#include "control/riccati.h"
+#include "optimize/sweep.h"
+
+typedef struct pbAlong {  // one trajectory
+  struct pbTaskSweep *sweep;
+  pbRiccati riccati;
+  int *cursors;   // of its terms: which of their times comes next
+  int *actuator;  // slots: which control a slot is added to
+  // of the step at hand: Jacobians, n x n and n x nu; weights of slots in their controls, by the unknown; a residual by state and
+  // controls; what linearizing needs
+  double *A, *B, *weight, *row, *room;
+  double *states;  // (steps + 1, nx): where it is linearized; NULL: nobody asks
+  size_t rows;     // that are written
+  int next;        // of the terms' states
+  bool solved;
+  double squared;
+} pbAlong;
+
+struct pbTaskSweep {
+  pbTask *task;
+  int count;
+  pbAlong *along;  // as many as trajectories; those that test the answer have nothing
+  // of the call at hand
+  double *g, *diagonal, lambda, *p;
+  const double *D, *move;
+  const bool *held;
+};
+
+#endif

@@ -1,0 +1,120 @@
+// Iterative LQR: the trajectory is linearized, a plan made with limits on controls, and the system run again with the plan's feedback
+// (Tassa, Mansard & Todorov 2014, "Control-limited differential dynamic programming"). The curvature of the loss is Gauss-Newton's.
+// Tests: tests/unit/test_ilqr.c.
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "optimize/optimizer.h"
+
+// In the own state: damping, the factor by which it changed last (Tassa, Erez & Todorov 2012, section F), and the last plan's moves.
+enum { il_lambda, il_change, il_count };
+static const double least_damping = 1e-6, most_damping = 1e10, factor = 2;
+enum { step_sizes = 8 };
+
+static size_t state_size(const pbOptimizer *o) { return il_count + (size_t)o->n; }
+
+static size_t work_size(const pbOptimizer *o) { return 2 * (size_t)o->n; }  // gradient, trial
+
+static void begin_ilqr(pbOptimizer *o) {
+  o->own[il_lambda] = o->options.damping;
+  o->own[il_change] = 1;
+}
+
+static void damp_more(pbOptimizer *o) {
+  double *lambda = &o->own[il_lambda], *change = &o->own[il_change];
+  *change = fmax(*change, 1) * factor;
+  *lambda = fmax(*lambda * *change, least_damping);
+}
+
+static void damp_less(pbOptimizer *o) {
+  double *lambda = &o->own[il_lambda], *change = &o->own[il_change];
+  *change = fmin(*change, 1) / factor;
+  *lambda = *lambda * *change >= least_damping ? *lambda * *change : 0;
+}
+
+// ---- one plan -----------------------------------------------------------------------------------------------------------
+// The plan's moves, whole and then in smaller and smaller parts, until the loss falls by a fair share of what was promised;
+// *taken: the part, 0 where none does.
+static pbStatus try_parts(pbOptimizer *o, double linear, double quadratic, double *trial, double *taken) {
+  double alpha = 1;
+  *taken = 0;
+  for (int k = 0; k < step_sizes; k++, alpha /= 2) {
+    double promised = -alpha * (linear + alpha * quadratic), value;
+    if (!(promised > 0)) continue;
+
+    PB_TRY(pbOptimizer_Try(o, alpha, trial, &value));
+    bool fair = o->h->value - value > 1e-4 * promised;
+    if (!(value < o->h->value && fair)) continue;
+
+    double length = 0;
+    for (int i = 0; i < o->n; i++) length += (trial[i] - o->x[i]) * (trial[i] - o->x[i]);
+    memcpy(o->x, trial, (size_t)o->n * sizeof *trial);
+    o->h->value = value;
+    pbOptimizer_Moved(o, sqrt(length));
+    *taken = alpha;
+    return pb_ok;
+  }
+
+  return pb_ok;
+}
+
+// Does the plan promise less than rounding of the loss?
+static bool is_nothing(const pbOptimizer *o, double linear, double quadratic) {
+  double most = linear + quadratic;
+  if (quadratic > 0 && linear < 0) most = fmin(most, -linear * linear / (4 * quadratic));
+  return -most <= 1e-15 * fabs(o->h->value);
+}
+
+static pbStatus find_move(pbOptimizer *o, double *trial) {
+  double linear, quadratic, alpha;
+
+  while (o->own[il_lambda] <= most_damping) {
+    if (!o->shooting.plan(o->shooting.user, o->x, o->own[il_lambda], o->own + il_count, &linear, &quadratic)) {
+      damp_more(o);
+      continue;
+    }
+    if (is_nothing(o, linear, quadratic)) break;
+
+    PB_TRY(try_parts(o, linear, quadratic, trial, &alpha));
+    if (alpha == 0) {
+      damp_more(o);
+      continue;
+    }
+
+    // Short steps say that the plan reaches too far.
+    if (alpha >= 0.5) damp_less(o);
+    else if (alpha < 0.1) damp_more(o);
+    return pb_ok;
+  }
+
+  o->h->outcome = pb_noDescent;
+
+  return pb_ok;
+}
+
+static pbStatus iterate_ilqr(pbOptimizer *o) {
+  double *gradient = o->work, *trial = o->work + o->n;
+  PB_TRY(pbOptimizer_LinearizeLoss(o, o->x, &o->h->value, gradient));
+
+  // The point stands since the last iteration; only the start can fail.
+  if (!isfinite(o->h->value)) {
+    o->h->outcome = pb_noDescent;
+    return pb_ok;
+  }
+
+  o->h->gradient_norm = pbOptimizer_ProjectedNorm(o, o->x, gradient);
+  if (o->h->gradient_norm <= o->options.gradient_tolerance) {
+    o->h->outcome = pb_smallGradient;
+    return pb_ok;
+  }
+
+  return find_move(o, trial);
+}
+
+const pbMinimizer pbMinimizer_Ilqr = {.name = "ilqr",
+                                      .needs_shooting = true,
+                                      .state_size = state_size,
+                                      .work_size = work_size,
+                                      .begin = begin_ilqr,
+                                      .iterate = iterate_ilqr};

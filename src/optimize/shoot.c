@@ -1,0 +1,183 @@
+// Trajectories linearized, planned and run again with feedback. The plan itself: control/feedback.c.
+// Tests: tests/unit/test_ilqr.c.
+#include "optimize/shoot.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "control/feedback.h"
+#include "optimize/along.h"
+#include "rollout/rollout.h"
+
+typedef struct Shot {  // one trajectory
+  pbTaskShooting *of;
+  int t, entry;  // its number; the next of the problem's entries, backwards
+  pbFeedback feedback;
+  double *x;  // by how much state and knots at hand are off
+  bool planned;
+} Shot;
+
+struct pbTaskShooting {
+  pbTask *task;
+  pbTaskSweep *sweep;
+  Shot *shots;  // as many as trajectories; those that test the answer have nothing
+  // of the call at hand
+  const double *z;
+  double lambda, alpha, *moves, *trial, *gradient;
+};
+
+static bool is_shot(const pbTaskShooting *s, int t) { return !s->task->trajectories[t].test; }
+
+static pbStatus create_shot(pbTaskShooting *s, int t) {
+  pbTask *task = s->task;
+  pbAlong *along = &s->sweep->along[t];
+  Shot *shot = &s->shots[t];
+  shot->of = s;
+  shot->t = t;
+  PB_TRY(pbFeedback_Create(task->ctx, &shot->feedback, &along->riccati));
+
+  size_t states = ((size_t)along->riccati.steps + 1) * (size_t)task->trajectories[t].terms.nx;
+  along->states = pbContext_AllocArray(task->ctx, states, sizeof(double));
+  shot->x = pbContext_AllocArray(task->ctx, (size_t)along->riccati.size, sizeof(double));
+  if (along->states && shot->x) return pb_ok;
+
+  return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the states of a trajectory", task->name);
+}
+
+pbStatus pbTaskShooting_Create(pbTask *task, pbTaskShooting **created) {
+  pbTaskShooting *s = *created = pbContext_Alloc(task->ctx, sizeof *s);
+  if (s) s->shots = pbContext_AllocArray(task->ctx, (size_t)task->trajectory_count, sizeof *s->shots);
+  if (!s || !s->shots) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for feedback", task->name);
+
+  s->task = task;
+  PB_TRY(pbTaskSweep_Create(task, &s->sweep));
+  for (int t = 0; t < task->trajectory_count; t++) {
+    if (is_shot(s, t)) PB_TRY(create_shot(s, t));
+  }
+
+  return pb_ok;
+}
+
+void pbTaskShooting_Destroy(pbTask *task, pbTaskShooting *s) {
+  if (!s) return;
+
+  // also where it was made by half
+  int count = s->shots && s->sweep ? task->trajectory_count : 0;
+  for (int t = 0; t < count; t++) {
+    pbFeedback_Free(task->ctx, &s->shots[t].feedback);
+    pbContext_Free(task->ctx, s->shots[t].x);
+  }
+  pbTaskSweep_Destroy(task, s->sweep);
+  pbContext_Free(task->ctx, s->shots);
+  pbContext_Free(task->ctx, s);
+}
+
+// ---- linearize, plan ----------------------------------------------------------------------------------------------------
+static void each(pbTaskShooting *s, pbPoolWork work) { pbGroups_Each(&s->task->groups, s->task->pool, work, s); }
+
+static void gradient_task(void *user, int t, int worker) {
+  pbTaskShooting *s = user;
+  (void)worker;
+  pbRiccati_Gradient(&s->sweep->along[t].riccati, s->gradient);
+}
+
+pbStatus pbTaskShooting_Linearize(pbTaskShooting *s, const double *z, double *value, double *gradient) {
+  const pbTaskTaker taker = pbTaskSweep_Taker(s->sweep);
+  PB_TRY(pbTask_Linearize(s->task, z, value, NULL, &taker));
+
+  // of what no trajectory sees, zero
+  memset(gradient, 0, (size_t)s->task->n * sizeof *gradient);
+  s->gradient = gradient;
+  each(s, gradient_task);
+  for (int i = 0; i < s->task->n; i++) gradient[i] *= 2;
+
+  return pb_ok;
+}
+
+static void plan_task(void *user, int t, int worker) {
+  pbTaskShooting *s = user;
+  (void)worker;
+  s->shots[t].planned = pbFeedback_Plan(&s->shots[t].feedback, s->lambda, s->z, s->task->lower, s->task->upper, s->moves);
+}
+
+bool pbTaskShooting_Plan(pbTaskShooting *s, const double *z, double lambda, double *moves, double *linear, double *quadratic) {
+  bool planned = true;
+  *linear = *quadratic = 0;
+  s->z = z;
+  s->lambda = lambda;
+  s->moves = moves;
+  each(s, plan_task);
+
+  // In the order of the trajectories, whoever was first.
+  for (int t = 0; t < s->task->trajectory_count; t++) {
+    if (!is_shot(s, t)) continue;
+    planned &= s->shots[t].planned;
+    *linear += s->shots[t].feedback.linear;
+    *quadratic += s->shots[t].feedback.quadratic;
+  }
+
+  return planned;
+}
+
+// ---- run again ----------------------------------------------------------------------------------------------------------
+static double within(const pbTask *task, int i, double z) { return fmin(fmax(z, task->lower[i]), task->upper[i]); }
+
+// Before step k from state x: the knots that enter there, and the controls of the step.
+static void steer(void *user, int k, const double *x) {
+  Shot *shot = user;
+  pbTaskShooting *s = shot->of;
+  pbTask *task = s->task;
+  const pbAlong *along = &s->sweep->along[shot->t];
+  const pbRiccati *riccati = &along->riccati;
+  size_t nx = (size_t)task->trajectories[shot->t].terms.nx;
+
+  // knots at hand stay off as they are
+  if (k == 0) {
+    memset(shot->x, 0, (size_t)riccati->size * sizeof *shot->x);
+    shot->entry = riccati->entry_count - 1;
+  }
+  pbState_Difference(task->model, along->states + (size_t)k * nx, x, shot->x);
+
+  for (; shot->entry >= 0 && riccati->entries[shot->entry].step == k; shot->entry--) {
+    const pbRiccatiEntry *in = &riccati->entries[shot->entry];
+    int i = in->unknown;
+    double move = pbFeedback_Move(&shot->feedback, shot->entry, s->alpha, shot->x);
+    s->trial[i] = within(task, i, s->z[i] + (isfinite(move) ? move : 0));  // too far off to be answered: the run is none
+    shot->x[riccati->n + in->slot] = s->trial[i] - s->z[i];
+  }
+
+  pbTask_ApplyControlsAt(task, shot->t, s->trial, k);
+}
+
+static void steer_all(pbTaskShooting *s, bool on) {
+  for (int t = 0; t < s->task->trajectory_count; t++) {
+    if (!is_shot(s, t)) continue;
+    pbRollout *r = s->task->trajectories[t].rollout;
+    r->steer = on ? steer : NULL;
+    r->steerer = &s->shots[t];
+  }
+}
+
+pbStatus pbTaskShooting_Try(pbTaskShooting *s, const double *z, double alpha, double *trial, double *value) {
+  PB_ASSERT(z == s->z && alpha > 0 && alpha <= 1);
+  s->alpha = alpha;
+  s->trial = trial;
+  memcpy(trial, z, (size_t)s->task->n * sizeof *trial);
+
+  // initial states first; knots as their steps come
+  for (int t = 0; t < s->task->trajectory_count; t++) {
+    const pbRiccati *riccati = &s->sweep->along[t].riccati;
+    for (int a = 0; is_shot(s, t) && a < riccati->start_count; a++) {
+      int i = riccati->start_unknown[a];
+      trial[i] = within(s->task, i, z[i] + alpha * s->shots[t].feedback.start_move[a]);
+    }
+  }
+
+  steer_all(s, true);
+  pbStatus status = pbTask_Shoot(s->task, trial, value);
+  steer_all(s, false);
+
+  return status;
+}
