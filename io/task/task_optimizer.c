@@ -62,6 +62,7 @@ typedef struct Method {
   const char *method;
   int iterations, saddle, between, starts, jacobian;
   double spread;
+  bool second_order;
 } Method;
 
 static const char *const saddle_words[] = {"leave", "report", NULL}, *const rate_words[] = {"constant", "linear", NULL};
@@ -84,6 +85,7 @@ static const pbTaskKey method_keys[] = {PB_KEY("method", Text, Method, method),
                                         PB_KEY("step_tolerance", Real, Method, o.step_tolerance),
                                         PB_KEY_WORD("saddle", Method, saddle, saddle_words),
                                         PB_KEY_WORD("jacobian", Method, jacobian, jacobian_words),
+                                        PB_KEY("second_order", Bool, Method, second_order),
                                         PB_KEY_FROM("starts", Int, Method, starts, 1, 10000),
                                         PB_KEY_FROM("start_spread", Real, Method, spread, 0, 1e6),
                                         PB_KEYS_END};
@@ -104,6 +106,7 @@ pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) 
   task->iterations = m.iterations;
   task->report_saddles = m.saddle == 1;
   task->jacobian = (pbJacobianKind)m.jacobian;
+  task->second_order = m.second_order;
 
   task->start_count = m.starts;
   task->start_spread = m.spread;

@@ -77,7 +77,7 @@ typedef struct Group {
 
 static double mean_diagonal(const pbRiccati *s, int from, int to) {
   double sum = 0;
-  for (int i = from; i < to; i++) sum += s->P[(size_t)i * (size_t)s->size + (size_t)i];
+  for (int i = from; i < to; i++) sum += fabs(s->P[(size_t)i * (size_t)s->size + (size_t)i]);
   return to > from ? sum / (to - from) : 0;
 }
 
@@ -92,7 +92,7 @@ static void gather_rows(pbFeedback *f, const Group *g, double lambda, double of_
   for (int a = 0; a < g->count; a++) {
     f->at[a] = s->n + s->entries[g->first + a].slot;
     memcpy(f->W + (size_t)a * size, s->P + (size_t)f->at[a] * size, size * sizeof *f->W);
-    of_knots += s->P[(size_t)f->at[a] * size + (size_t)f->at[a]] / g->count;
+    of_knots += fabs(s->P[(size_t)f->at[a] * size + (size_t)f->at[a]]) / g->count;
   }
   if (lambda == 0) return;
 

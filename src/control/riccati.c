@@ -259,6 +259,9 @@ void pbRiccati_PullBack(pbRiccati *s, int k) {
   PB_ASSERT(k >= 0 && k < s->steps);
   pull_step(s, k);
   add_rows(s, k);
+
+  size_t entries = (size_t)s->size * (size_t)s->size;
+  for (size_t i = 0; s->bent && i < entries; i++) s->P[i] += s->C[(size_t)k * entries + i];
 }
 
 static bool go_back(pbRiccati *s, const Pass *pass) {
@@ -286,13 +289,14 @@ static bool go_back(pbRiccati *s, const Pass *pass) {
   return true;
 }
 
-void pbRiccati_Gradient(pbRiccati *s, double *g) {
+void pbRiccati_Gradient(pbRiccati *s, double *g, double *costates) {
   memset(s->q, 0, (size_t)s->size * sizeof *s->q);
   add_slopes(s, s->steps);
 
   // A slot is empty for the knot before the one that acted.
   int e = 0;
   for (int k = s->steps - 1; k >= 0; k--) {
+    if (costates) memcpy(costates + (size_t)k * (size_t)s->n, s->q, (size_t)s->n * sizeof *s->q);
     pbRiccati_PullVector(s, k, s->q);
     add_slopes(s, k);
     for (; e < s->entry_count && s->entries[e].step == k; e++) {

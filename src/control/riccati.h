@@ -22,6 +22,8 @@ typedef struct pbRiccati {
   double *F;      // (steps, n, size): the next state by this one and the knots at hand
   size_t *first;  // steps + 2: rows first[k] .. first[k + 1] - 1 are of state k
   double *G, *r;  // (rows, size) and rows: residuals by the state and the knots at hand, of the last state those of the last step
+  double *C;      // (steps, size, size): what the step's own curvature adds to P there; NULL: none. The caller's
+  bool bent;      // whether it does
   bool *linear;   // rows: no residual, but 2 r G x in place of (r + G x)^2; zero from Create on
   // Workspace
   double *P, *Y, *Z;           // size x size, n x size, slots x slots
@@ -43,7 +45,8 @@ void pbRiccati_Look(pbRiccati *s, double *g, double *diagonal);  // J'r, and the
 // p of the unknowns that are not held, 0 of the others; false where a pivot is not positive.
 bool pbRiccati_Solve(pbRiccati *s, double lambda, const double *D, const bool *held, double *p);
 double pbRiccati_Squared(pbRiccati *s, const double *p);  // |J p|^2
-void pbRiccati_Gradient(pbRiccati *s, double *g);         // J'r alone, by vectors
+// J'r alone, by vectors; costates (steps, n): of the state after each step, NULL: not wanted
+void pbRiccati_Gradient(pbRiccati *s, double *g, double *costates);
 
 // ---- steps of a sweep: P and q of what is left from state k on, x'P x + 2 q'x, by the state and the knots at hand
 void pbRiccati_BeginLast(pbRiccati *s);                     // at the last state

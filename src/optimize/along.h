@@ -13,6 +13,8 @@ typedef struct pbAlong {  // one trajectory
   // of the step at hand: Jacobians, n x n and n x nu; weights of slots in their controls, by the unknown; a residual by state and
   // controls; what linearizing needs
   double *A, *B, *weight, *row, *room;
+  // with second derivatives of steps: costates after each step (steps, n), one of these by state and controls, room to find it
+  double *costates, *H, *bend_room;
   double *states;  // (steps + 1, nx): where it is linearized; NULL: nobody asks
   size_t rows;     // that are written
   int next;        // of the terms' states

@@ -27,18 +27,24 @@ static void damp_more(pbOptimizer *o) {
   *lambda = fmax(*lambda * *change, least_damping);
 }
 
-static void damp_less(pbOptimizer *o) {
+// off: by which part the loss fell otherwise than a whole plan promised; the less, the less damping it takes.
+static void damp_less(pbOptimizer *o, double off) {
   double *lambda = &o->own[il_lambda], *change = &o->own[il_change];
   *change = fmin(*change, 1) / factor;
-  *lambda = *lambda * *change >= least_damping ? *lambda * *change : 0;
+  *lambda *= *change * fmin(1, 4 * off);
+  if (*lambda < least_damping) *lambda = 0;
 }
 
 // ---- one plan -----------------------------------------------------------------------------------------------------------
+typedef struct Taken {  // which part of a plan; by which part of its promise the loss fell otherwise
+  double alpha, off;
+} Taken;
+
 // The plan's moves, whole and then in smaller and smaller parts, until the loss falls by a fair share of what was promised;
-// *taken: the part, 0 where none does.
-static pbStatus try_parts(pbOptimizer *o, double linear, double quadratic, double *trial, double *taken) {
+// *taken: 0 where none does.
+static pbStatus try_parts(pbOptimizer *o, double linear, double quadratic, double *trial, Taken *taken) {
   double alpha = 1;
-  *taken = 0;
+  *taken = (Taken){0};
   for (int k = 0; k < step_sizes; k++, alpha /= 2) {
     double promised = -alpha * (linear + alpha * quadratic), value;
     if (!(promised > 0)) continue;
@@ -47,12 +53,12 @@ static pbStatus try_parts(pbOptimizer *o, double linear, double quadratic, doubl
     bool fair = o->h->value - value > 1e-4 * promised;
     if (!(value < o->h->value && fair)) continue;
 
+    *taken = (Taken){alpha, fabs(1 - (o->h->value - value) / promised)};
     double length = 0;
     for (int i = 0; i < o->n; i++) length += (trial[i] - o->x[i]) * (trial[i] - o->x[i]);
     memcpy(o->x, trial, (size_t)o->n * sizeof *trial);
     o->h->value = value;
     pbOptimizer_Moved(o, sqrt(length));
-    *taken = alpha;
     return pb_ok;
   }
 
@@ -67,7 +73,8 @@ static bool is_nothing(const pbOptimizer *o, double linear, double quadratic) {
 }
 
 static pbStatus find_move(pbOptimizer *o, double *trial) {
-  double linear, quadratic, alpha;
+  double linear, quadratic;
+  Taken taken;
 
   while (o->own[il_lambda] <= most_damping) {
     if (!o->shooting.plan(o->shooting.user, o->x, o->own[il_lambda], o->own + il_count, &linear, &quadratic)) {
@@ -76,15 +83,15 @@ static pbStatus find_move(pbOptimizer *o, double *trial) {
     }
     if (is_nothing(o, linear, quadratic)) break;
 
-    PB_TRY(try_parts(o, linear, quadratic, trial, &alpha));
-    if (alpha == 0) {
+    PB_TRY(try_parts(o, linear, quadratic, trial, &taken));
+    if (taken.alpha == 0) {
       damp_more(o);
       continue;
     }
 
     // Short steps say that the plan reaches too far.
-    if (alpha >= 0.5) damp_less(o);
-    else if (alpha < 0.1) damp_more(o);
+    if (taken.alpha >= 0.5) damp_less(o, taken.alpha == 1 ? taken.off : 1);
+    else if (taken.alpha < 0.1) damp_more(o);
     return pb_ok;
   }
 

@@ -41,9 +41,10 @@ static pbStatus create_shot(pbTaskShooting *s, int t) {
   size_t states = ((size_t)along->riccati.steps + 1) * (size_t)task->trajectories[t].terms.nx;
   along->states = pbContext_AllocArray(task->ctx, states, sizeof(double));
   shot->x = pbContext_AllocArray(task->ctx, (size_t)along->riccati.size, sizeof(double));
-  if (along->states && shot->x) return pb_ok;
+  if (!along->states || !shot->x)
+    return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the states of a trajectory", task->name);
 
-  return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the states of a trajectory", task->name);
+  return task->second_order ? pbTaskSweep_BeginBends(s->sweep, t) : pb_ok;
 }
 
 pbStatus pbTaskShooting_Create(pbTask *task, pbTaskShooting **created) {
@@ -79,8 +80,12 @@ static void each(pbTaskShooting *s, pbPoolWork work) { pbGroups_Each(&s->task->g
 
 static void gradient_task(void *user, int t, int worker) {
   pbTaskShooting *s = user;
-  (void)worker;
-  pbRiccati_Gradient(&s->sweep->along[t].riccati, s->gradient);
+  pbAlong *along = &s->sweep->along[t];
+  pbTrajectory *tr = &s->task->trajectories[t];
+  pbRiccati_Gradient(&along->riccati, s->gradient, along->costates);
+
+  tr->worker = worker;
+  tr->status = s->task->second_order ? pbTaskSweep_Bend(s->sweep, t) : pb_ok;
 }
 
 pbStatus pbTaskShooting_Linearize(pbTaskShooting *s, const double *z, double *value, double *gradient) {
@@ -93,13 +98,26 @@ pbStatus pbTaskShooting_Linearize(pbTaskShooting *s, const double *z, double *va
   each(s, gradient_task);
   for (int i = 0; i < s->task->n; i++) gradient[i] *= 2;
 
+  // the first that failed, whoever was first
+  for (int t = 0; t < s->task->trajectory_count; t++) {
+    const pbTrajectory *tr = &s->task->trajectories[t];
+    if (is_shot(s, t) && tr->status != pb_ok) return pbContext_Fail(s->task->ctx, tr->status, "%s", pbContext_Error(tr->ctx));
+  }
+
   return pb_ok;
 }
 
+// Where second derivatives bend the loss downwards, Gauss-Newton's curvature alone.
 static void plan_task(void *user, int t, int worker) {
   pbTaskShooting *s = user;
+  pbFeedback *f = &s->shots[t].feedback;
+  bool planned = false;
   (void)worker;
-  s->shots[t].planned = pbFeedback_Plan(&s->shots[t].feedback, s->lambda, s->z, s->task->lower, s->task->upper, s->moves);
+  for (int bent = s->task->second_order; bent >= 0 && !planned; bent--) {
+    f->of->bent = bent;
+    planned = pbFeedback_Plan(f, s->lambda, s->z, s->task->lower, s->task->upper, s->moves);
+  }
+  s->shots[t].planned = planned;
 }
 
 bool pbTaskShooting_Plan(pbTaskShooting *s, const double *z, double lambda, double *moves, double *linear, double *quadratic) {

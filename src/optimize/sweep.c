@@ -235,11 +235,13 @@ void pbTaskSweep_Destroy(pbTask *task, pbTaskSweep *sweep) {
   // also where it was made by half
   int count = sweep->along ? sweep->count : 0;
   for (int t = 0; t < count; t++) {
-    pbRiccati_Free(task->ctx, &sweep->along[t].riccati);
     pbContext_Free(task->ctx, sweep->along[t].cursors);
     pbContext_Free(task->ctx, sweep->along[t].actuator);
     pbContext_Free(task->ctx, sweep->along[t].A);
     pbContext_Free(task->ctx, sweep->along[t].states);
+    pbContext_Free(task->ctx, sweep->along[t].costates);
+    pbContext_Free(task->ctx, sweep->along[t].riccati.C);
+    pbRiccati_Free(task->ctx, &sweep->along[t].riccati);
   }
   pbContext_Free(task->ctx, sweep->along);
   pbContext_Free(task->ctx, sweep);
@@ -399,6 +401,51 @@ static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratc
     PB_TRY(look_at_terms(a, &look));
   }
   s->first[k + 1] = a->rows;
+
+  return pb_ok;
+}
+
+// ---- second derivatives of steps --------------------------------------------------------------------------------------
+pbStatus pbTaskSweep_BeginBends(pbTaskSweep *sweep, int t) {
+  pbTask *task = sweep->task;
+  const pbTermSet *set = &task->trajectories[t].terms;
+  pbAlong *a = &sweep->along[t];
+  size_t n = (size_t)set->n, all = n + (size_t)set->nu, steps = (size_t)set->steps, size = (size_t)a->riccati.size;
+  a->costates = pbContext_AllocArray(task->ctx, steps * n + all * all + pbRollout_BendRoom(task->model), sizeof(double));
+  a->riccati.C = pbContext_AllocArray(task->ctx, steps * size, size * sizeof(double));
+  if (!a->costates || !a->riccati.C)
+    return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for second derivatives", task->name);
+
+  a->H = a->costates + steps * n;
+  a->bend_room = a->H + all * all;
+
+  return pb_ok;
+}
+
+// H by state and controls as C by state and knots.
+static void bend_by_knots(const pbAlong *a, size_t all, double *C) {
+  const pbRiccati *s = &a->riccati;
+  for (int i = 0; i < s->size; i++) {
+    int row = i < s->n ? i : s->n + a->actuator[i - s->n];
+    double by = i < s->n ? 1 : a->weight[i - s->n], *to = C + (size_t)i * (size_t)s->size;
+    by_knots(a, a->H + (size_t)row * all, a->H + (size_t)row * all + s->n, to);
+    for (int j = 0; j < s->size; j++) to[j] *= by;
+  }
+}
+
+pbStatus pbTaskSweep_Bend(pbTaskSweep *sweep, int t) {
+  pbTask *task = sweep->task;
+  pbTrajectory *tr = &task->trajectories[t];
+  pbAlong *a = &sweep->along[t];
+  pbRiccati *s = &a->riccati;
+  size_t all = (size_t)s->n + (size_t)tr->terms.nu, nx = (size_t)tr->terms.nx, entries = (size_t)s->size * (size_t)s->size;
+
+  for (int k = 0; k < s->steps; k++) {
+    const double *x = a->states + (size_t)k * nx, *costate = a->costates + (size_t)k * (size_t)s->n;
+    PB_TRY(pbRollout_Bend(tr->rollout, k, x, costate, a->H, a->bend_room));
+    weigh(task, t, k, a->weight);
+    bend_by_knots(a, all, s->C + (size_t)k * entries);
+  }
 
   return pb_ok;
 }

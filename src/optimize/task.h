@@ -348,6 +348,7 @@ struct pbTask {
   size_t memory;
   pbOptimizerOptions optimizer;
   pbJacobianKind jacobian;  // of gauss-newton
+  bool second_order;        // of ilqr: with second derivatives of steps
   pbRate *rates;
   int iterations;
   bool report_saddles;  // a search that ends at one stays there

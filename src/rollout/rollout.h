@@ -184,6 +184,11 @@ typedef struct pbLinearized {
 PB_NODISCARD pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out);
 size_t pbRollout_LinearizeRoom(const pbModel *m);
 
+// ---- bend.c: second derivatives of step k from state x, of costate'next by state and controls, (n + nu) squared, symmetric; after a
+// Forward. room: pbRollout_BendRoom numbers.
+PB_NODISCARD pbStatus pbRollout_Bend(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room);
+size_t pbRollout_BendRoom(const pbModel *m);
+
 // ---- rollout.c, one step
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.
 PB_NODISCARD pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k,

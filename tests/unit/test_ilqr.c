@@ -17,6 +17,8 @@
 
 #include "control/box_qp.h"
 #include "optimize/shoot.h"
+#include "optimize/task.h"
+#include "rollout/rollout.h"
 #include "support/meter.h"
 #include "support/support.h"
 
@@ -354,6 +356,133 @@ static void test_swing_up(void **state) {
   assert_true(up.loss < 1.5);
 }
 
+// ---- second derivatives -------------------------------------------------------------------------------------------------
+// costate'(state after step 3), where its state and controls are moved along i by `a` and along j by `b`.
+static double seen_after(const pbTask *task, const double *x, const double *costate, int i, double a, int j, double b) {
+  const pbTrajectory *tr = &task->trajectories[0];
+  const pbModel *m = task->model;
+  int nx = pbModel_StateSize(m), n = pbModel_TangentSize(m), nu = tr->terms.nu;
+  double *base = zeros((size_t)nx), *to = zeros((size_t)nx), *move = zeros((size_t)(n + nu)), *off = zeros((size_t)n);
+  double *ctrl = zeros((size_t)nu), sum = 0;
+  move[i] += a;
+  move[j] += b;
+
+  for (int beside = 0; beside < 2; beside++) {
+    double *state = beside ? to : base;
+    memcpy(state, x, (size_t)nx * sizeof *x);
+    if (beside) pbState_Move(m, state, move, 1);
+    for (int k = 0; k < nu; k++) ctrl[k] = tr->ctrl_now[3 * nu + k] + (beside ? move[n + k] : 0);
+    pbStatus status = pbStep_Forward(m, task->theta_used, state, &(pbInput){.ctrl = ctrl}, tr->rollout->scratch, NULL);
+    assert_int_equal(status, pb_ok);
+  }
+  pbState_Difference(m, base, to, off);
+  for (int k = 0; k < n; k++) sum += costate[k] * off[k];
+  free(base);
+  free(to);
+  free(move);
+  free(off);
+  free(ctrl);
+  return sum;
+}
+
+// Beside second differences of that function, by all pairs: rotations of free and ball joints, a filter, motors on all.
+static void test_second_derivatives(void **state) {
+  static const char *const options[] = {"", ", \"contact\": {\"method\": \"cones\"}"};
+  for (int o = 0; o < 2; o++) {
+    char rest[1024];
+    snprintf(rest, sizeof rest,
+             "\"steps\": 10, \"variables\": [{\"control\": true}, {\"state\": \"qpos\", \"joint\": \"root\", \"start\": [0, 0, "
+             "1, 0, 0, "
+             "0]}], \"loss\": [{\"qpos\": true, \"at\": \"all\"}], " ILQR "%s",
+             options[o]);
+    pbTask *task = parse(*state, BODIES, rest);
+    double value, *g = zeros((size_t)pbTask_Size(task));
+    good(*state, pbTask_Loss(task, pbTask_Start(task), &value, g));
+
+    const pbTrajectory *tr = &task->trajectories[0];
+    int n = tr->terms.n, all = n + tr->terms.nu;
+    pbRng rng = pbRng_Seed(3);
+    double *costate = zeros((size_t)n), *H = zeros((size_t)(all * all)), *room = zeros(pbRollout_BendRoom(task->model));
+    double *x = zeros((size_t)tr->terms.nx), worst = 0, size = 0;
+    for (int i = 0; i < n; i++) costate[i] = pbRng_Normal(&rng);
+    memcpy(x, tr->terms.states + 3 * (size_t)tr->terms.nx, (size_t)tr->terms.nx * sizeof *x);
+    good(*state, pbRollout_Bend(tr->rollout, 3, x, costate, H, room));
+
+    const double h = 2e-4;
+    for (int i = 0; i < all; i++) {
+      for (int j = 0; j <= i; j++) {
+        double sum = 0;
+        for (int side = 0; side < 4; side++) {
+          double a = side & 1 ? h : -h, b = side & 2 ? h : -h;
+          sum += (a * b > 0 ? 1 : -1) * seen_after(task, x, costate, i, a, j, b);
+        }
+        sum /= 4 * h * h;
+        worst = fmax(worst, fabs(H[i * all + j] - sum));
+        size = fmax(size, fabs(sum));
+        assert_true(H[i * all + j] == H[j * all + i]);
+      }
+    }
+    print_message("second derivatives up to %.3g, off by %.2g at most\n", size, worst);
+    assert_true(size > 0.1 && worst <= 1e-5 * size);
+    pbTask_Destroy(task);
+    free(g);
+    free(costate);
+    free(H);
+    free(room);
+    free(x);
+  }
+}
+
+#define POLE                                                                                                                     \
+  "\"model\": \"<mujoco><option timestep='0.02'/><worldbody><body name='cart'><joint name='x' type='slide' axis='1 0 0'/><geom " \
+  "type='box' size='.2 .1 .1' mass='1' contype='0' conaffinity='0'/><body><joint name='a' axis='0 1 0'/><geom type='capsule' "   \
+  "size='.02' fromto='0 0 0 0 0 -.6' mass='.1' contype='0' conaffinity='0'/>%s</body></body></worldbody><actuator><motor "       \
+  "joint='x'/></actuator></mujoco>\", \"steps\": %d"
+#define SECOND_POLE                                                                                                     \
+  "<body pos='0 0 -.6'><joint name='b' axis='0 1 0'/><geom type='capsule' size='.02' fromto='0 0 0 0 0 -.5' mass='.1' " \
+  "contype='0' "                                                                                                        \
+  "conaffinity='0'/></body>"
+
+// How far each iteration's loss is above the last one's; the least three that are above rounding come out first.
+static void last_gaps(const pbTask *task, double least, double gap[3]) {
+  const pbHistory *h = &task->history;
+  int last = h->count;
+  while (last > 0 && h->rows[last - 1][2] - least <= 1e-13 * least) last--;
+  assert_true(last >= 3);
+  for (int i = 0; i < 3; i++) gap[i] = h->rows[last - 3 + i][2] - least;
+}
+
+// Cart and pole, cart and two poles, swung up: near the answer each gap is as its square before, with second derivatives; without
+// them it shrinks by a factor.
+static void test_the_end_is_quadratic(void **state) {
+  for (int two = 0; two < 2; two++) {
+    double least = 0;
+    for (int first_order = 0; first_order < 2; first_order++) {
+      char world[2048], rest[2048];
+      snprintf(world, sizeof world, POLE, two ? SECOND_POLE : "", 80);
+      snprintf(
+          rest, sizeof rest,
+          "\"variables\": [{\"control\": true}], \"loss\": [{\"qpos\": \"a\", \"target\": 3.14159265358979, \"weight\": 100}, %s"
+          "{\"qvel\": true, \"weight\": 10}, {\"qpos\": \"x\", \"weight\": 10}, {\"control\": true, \"at\": \"all\", \"weight\": "
+          "0.01}], \"optimizer\": {\"method\": \"ilqr\", \"second_order\": %s}",
+          two ? "{\"qpos\": \"b\", \"weight\": 100}, " : "", first_order ? "false" : "true");
+      pbTask *task = parse(*state, world, rest);
+      pbRunResult result;
+      double gap[3];
+      good(*state, pbTask_Run(task, &(pbRunOptions){.iterations = 500}, &result));
+      if (!first_order) least = result.loss;
+      last_gaps(task, fmin(least, result.loss), gap);
+      print_message("%d pole(s), %s order: loss %.15g, %d iterations, gaps %.3g, %.3g, %.3g\n", 1 + two,
+                    first_order ? "first" : "second", result.loss, result.iterations, gap[0], gap[1], gap[2]);
+      if (!first_order) {
+        assert_int_equal(result.outcome, pb_runConverged);
+        for (int i = 0; i < 2; i++) assert_true(gap[i + 1] <= 5000 * gap[i] * gap[i] / least);
+      }
+      pbTask_Destroy(task);
+    }
+  }
+}
+
 // ---- no memory, refusals ------------------------------------------------------------------------------------------------
 // Iterations take none: a run of ten asks for as much as a run of two. Each call that fails is said, and all is given back.
 static void test_memory(void **state) {
@@ -449,6 +578,8 @@ int main(void) {
                                      cmocka_unit_test(test_threads_and_memory_change_no_bit),
                                      cmocka_unit_test(test_an_interrupted_run_loses_nothing),
                                      cmocka_unit_test(test_swing_up),
+                                     cmocka_unit_test(test_second_derivatives),
+                                     cmocka_unit_test(test_the_end_is_quadratic),
                                      cmocka_unit_test(test_memory),
                                      cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, make_context, drop_context);

@@ -1,0 +1,159 @@
+// Second derivatives of a step, by central differences of its pullback: what a costate after the step says of it, by the state before
+// it and its controls. Rotations are moved along straight lines of their tangent space, so that this is the Hessian of a function and
+// symmetric; where it is not, or where quotients to either side disagree, there is a kink.
+// Tests: tests/unit/test_ilqr.c.
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "model/joint.h"
+#include "rollout/rollout.h"
+#include "step/scratch.h"
+#include "world/cached.h"
+
+enum { cached_contacts = 64 };         // at most
+static const double move_size = 1e-5;  // of an entry of the tangent, of a control besides relative to it
+
+typedef struct Bend {
+  pbRollout *r;
+  int k;
+  const double *x, *costate;  // of the step, and after it
+  double *after;              // the state that it leads to
+  // Of the step at hand, which begins somewhere beside x
+  double *from, *to, *record, *ctrl, *turn, *bar, *direction;
+  double *here, *ahead, *behind;  // pullbacks: by the state, then by the controls
+  void *cached;
+  size_t cached_room;
+} Bend;
+
+static Bend lay_out(pbRollout *r, int k, double *room) {
+  size_t nx = (size_t)r->nx, n = (size_t)r->n, nu = (size_t)r->nu, all = n + nu;
+  Bend b = {.r = r, .k = k};
+  const struct {
+    double **to;
+    size_t count;
+  } pieces[] = {{&b.after, nx}, {&b.from, nx},   {&b.to, nx},     {&b.record, (size_t)r->nrecord},
+                {&b.ctrl, nu},  {&b.turn, n},    {&b.bar, n},     {&b.direction, n},
+                {&b.here, all}, {&b.ahead, all}, {&b.behind, all}};
+  for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+    *pieces[i].to = room;
+    room += pieces[i].count;
+  }
+
+  size_t bytes = (size_t)room % 64;
+  b.cached = (char *)room + (64 - bytes) % 64;
+  b.cached_room = pbCached_Room(r->model, cached_contacts);
+
+  return b;
+}
+
+size_t pbRollout_BendRoom(const pbModel *m) {
+  size_t nx = (size_t)pbModel_StateSize(m), n = (size_t)pbModel_TangentSize(m), nu = (size_t)pb_controls(m);
+  size_t cached = pbCached_Room(m, cached_contacts) / sizeof(double) + 64 / sizeof(double);
+  return 3 * nx + (size_t)pbTape_Size(m) + 6 * n + 4 * nu + cached + 1;
+}
+
+// v + w x v / 2 of each rotation, w of `turns`: to first order the transpose of the right Jacobian of exp at w; with sign -1 that of
+// its inverse.
+static void turn_all(const pbModel *m, const double *turns, double sign, double *v) {
+  for (int j = 0; j < m->njnt; j++) {
+    if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
+    int at = m->jnt_dofadr[j] + pbJoint_PlainCount(m->jnt_type[j]);
+    const double *w = turns + at, before[3] = {v[at], v[at + 1], v[at + 2]};
+    for (int i = 0; i < 3; i++) {
+      int next = (i + 1) % 3, last = (i + 2) % 3;
+      v[at + i] += sign / 2 * (w[next] * before[last] - w[last] * before[next]);
+    }
+  }
+}
+
+// The pullback of the costate through the step from b->from, where controls are b->ctrl, in the tangent spaces of x and of the state
+// after it.
+static pbStatus pull_from(Bend *b, double *bar) {
+  pbRollout *r = b->r;
+  pbInput input = pbRollout_InputAt(r, b->k);
+  size_t size = 0;
+  if (r->nu) input.ctrl = b->ctrl;
+
+  memcpy(b->to, b->from, (size_t)r->nx * sizeof *b->to);
+  bool begun = r->model->nhistory == 0 && pbCached_Begin(r->scratch, b->cached, b->cached_room);
+  PB_TRY(pbRollout_StepChecked(r, r->theta, b->to, &input, b->k, NULL));
+  if (begun) PB_TRY(pbCached_Save(r->scratch, b->cached_room, &size));
+  pbTape_Record(r->model, b->from, r->scratch, b->record);
+
+  // at x itself this is the state after it
+  if (bar == b->here) memcpy(b->after, b->to, (size_t)r->nx * sizeof *b->to);
+  pbState_Difference(r->model, b->after, b->to, b->turn);
+  memcpy(b->bar, b->costate, (size_t)r->n * sizeof *b->bar);
+  turn_all(r->model, b->turn, -1, b->bar);
+
+  memset(bar, 0, (size_t)(r->n + r->nu) * sizeof *bar);
+  const pbStepRecord step = {
+      .model = r->model, .theta = r->theta, .record = b->record, .cached = size ? b->cached : NULL, .input = &input};
+  const pbInputBar by_input = {.ctrl = r->nu ? bar + r->n : NULL};
+  pbStatus status =
+      pbStep_VjpCached(&step, &(pbStepCotangent){.next = b->bar}, r->scratch, &(pbStepBar){.x = bar, .input = &by_input});
+  if (status != pb_ok) return pbRollout_StepFailed(r, status, b->k, pbScratch_Error(r->scratch));
+
+  return pb_ok;
+}
+
+// From x moved along entry `which` of state and controls by `by`.
+static pbStatus pull_beside(Bend *b, int which, double by, double *bar) {
+  const pbRollout *r = b->r;
+  pbInput input = pbRollout_InputAt(r, b->k);
+  memcpy(b->from, b->x, (size_t)r->nx * sizeof *b->from);
+  if (r->nu && input.ctrl) memcpy(b->ctrl, input.ctrl, (size_t)r->nu * sizeof *b->ctrl);
+  else memset(b->ctrl, 0, (size_t)r->nu * sizeof *b->ctrl);
+
+  memset(b->direction, 0, (size_t)r->n * sizeof *b->direction);
+  if (which >= r->n) b->ctrl[which - r->n] += by;
+  else if (which >= 0) b->direction[which] = by;
+  if (which >= 0 && which < r->n) pbState_Move(r->model, b->from, b->direction, 1);
+
+  PB_TRY(pull_from(b, bar));
+  turn_all(r->model, b->direction, 1, bar);
+
+  return pb_ok;
+}
+
+// Quotients to either side, by entry i: their mean, or nothing where they disagree by a fair part of themselves.
+static double quotient(double behind, double here, double ahead, double by, double rounding) {
+  double left = (here - behind) / by, right = (ahead - here) / by;
+  return fabs(right - left) <= 0.2 * (fabs(left) + fabs(right)) + rounding / by ? (left + right) / 2 : 0;
+}
+
+static double size_of(const double *v, int n) {
+  double most = 0;
+  for (int i = 0; i < n; i++) most = fmax(most, fabs(v[i]));
+  return most;
+}
+
+pbStatus pbRollout_Bend(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room) {
+  Bend b = lay_out(r, k, room);
+  int all = r->n + r->nu;
+  b.x = x;
+  b.costate = costate;
+  pbStatus status = pull_beside(&b, -1, 0, b.here);
+  double rounding = 1e-12 * size_of(b.here, all);
+
+  for (int j = 0; j < all && status == pb_ok; j++) {
+    double by = move_size * (j < r->n ? 1 : 1 + fabs(pbRollout_InputAt(r, k).ctrl ? pbRollout_InputAt(r, k).ctrl[j - r->n] : 0));
+    status = pull_beside(&b, j, by, b.ahead);
+    if (status == pb_ok) status = pull_beside(&b, j, -by, b.behind);
+    for (int i = 0; i < all; i++)
+      H[(size_t)j * (size_t)all + (size_t)i] = quotient(b.behind[i], b.here[i], b.ahead[i], by, rounding);
+  }
+  pbCached_Leave(r->scratch);
+
+  // Half of what is seen from one side alone: a kink by the other.
+  for (int i = 0; i < all; i++) {
+    for (int j = 0; j < i; j++) {
+      double *one = &H[(size_t)i * (size_t)all + (size_t)j], *other = &H[(size_t)j * (size_t)all + (size_t)i];
+      *one = *other = (*one + *other) / 2;
+    }
+  }
+
+  return status;
+}
