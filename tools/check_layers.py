@@ -16,7 +16,7 @@ LAYERS = ["elementary", "base", "lcp", "probe", "number", "math", "linalg", "spa
 # The layer to which the types of a public header belong.
 PUBLIC = {"base": "base", "random": "base", "build": "base", "pool": "base", "batch": "batch", "mesh": "mesh", "solid": "compile", "energy": "energy", "materials": "energy", "deform": "deform", "model": "base", "contact": "base",
           "world": "base", "ledger": "base", "policy": "base", "enums": "base", "equalities": "base", "sensors": "base", "actuators": "base", "spec": "base", "edit": "base", "lcp": "lcp", "pgs": "lcp", "rollout": "rollout", "check": "check",
-          "optimize": "optimize", "learn": "learn", "audit": "optimize", "io": "io", "array": "io", "json": "io", "describe": "io", "trajectory": "io", "view": "io", "task": "io", "pullback": "cli"}
+          "optimize": "optimize", "control": "optimize", "learn": "learn", "audit": "optimize", "io": "io", "array": "io", "json": "io", "describe": "io", "trajectory": "io", "view": "io", "task": "io", "pullback": "cli"}
 # Libraries beside the engine: nothing of it may use them, only examples.
 BESIDE = {"lcp"}
 # Clients: nothing but public headers and those of their own folder; of the library's symbols only exported ones.

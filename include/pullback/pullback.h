@@ -20,6 +20,7 @@
 #include <pullback/check.h>
 #include <pullback/batch.h>
 #include <pullback/optimize.h>
+#include <pullback/control.h>
 #include <pullback/audit.h>
 #include <pullback/learn.h>
 #include <pullback/actuators.h>

@@ -32,4 +32,7 @@ struct pbTaskSweep {
   const bool *held;
 };
 
+// Weight of each slot in the control of a step, at the values that the task has now.
+void pbAlong_Weigh(const pbTask *task, int t, int step, double *weight);
+
 #endif

@@ -89,7 +89,7 @@ static pbStatus check_problem(pbContext *ctx, const pbProblem *p, const pbStruct
     return pbContext_Fail(ctx, pb_bad_argument, "%s needs residuals: a loss that is a sum of squares", method->name);
   if (method->needs_shooting && !structure->shooting)
     return pbContext_Fail(ctx, pb_bad_argument, "%s needs trajectories: it is a method of tasks", method->name);
-  if (!p->value && !p->gradient && !method->needs_residuals)
+  if (!p->value && !p->gradient && !method->needs_residuals && !method->needs_shooting)
     return pbContext_Fail(ctx, pb_bad_argument, "%s needs a value", method->name);
 
   // What a search would take for data must be in order.
@@ -220,6 +220,13 @@ void pbOptimizer_Leave(pbOptimizer *o, const double *x) {
   memcpy(o->x, x, (size_t)o->n * sizeof *x);
   o->h->left++;
   begin_anew(o);
+}
+
+void pbOptimizer_MoveTo(pbOptimizer *o, const double *x) {
+  memcpy(o->x, x, (size_t)o->n * sizeof *x);
+  pbOptimizer_Project(o, o->x);
+  o->h->value = o->h->best_value = INFINITY;
+  o->h->outcome = pb_running;
 }
 
 pbStatus pbOptimizer_Iterate(pbOptimizer *o) {

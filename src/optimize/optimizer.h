@@ -99,6 +99,9 @@ void pbAdam_Clip(const pbOptimizer *o, double *g);                  // to the no
 void pbAdam_Step(pbOptimizer *o, const double *g, double *before);  // before (n): scratch, the move with its sign turned
 void pbAdam_Retreat(pbOptimizer *o);                                // half way back to the best point, more slowly from here
 
+// The search goes on at x of a problem that has changed: what the method has learnt stays, no value does.
+void pbOptimizer_MoveTo(pbOptimizer *o, const double *x);
+
 // A search that ended is begun anew at x, beside a saddle.
 void pbOptimizer_Leave(pbOptimizer *o, const double *x);
 int pbOptimizer_Left(const pbOptimizer *o);  // how often

@@ -15,7 +15,9 @@ typedef struct Shot {  // one trajectory
   pbTaskShooting *of;
   int t, entry;  // its number; the next of the problem's entries, backwards
   pbFeedback feedback;
-  double *x;  // by how much state and knots at hand are off
+  double *x;       // by how much state and knots at hand are off
+  double *states;  // (steps + 1, nx): of the last run with feedback
+  int *entered;    // slots: the entry that acts
   bool planned;
 } Shot;
 
@@ -26,6 +28,7 @@ struct pbTaskShooting {
   // of the call at hand
   const double *z;
   double lambda, alpha, *moves, *trial, *gradient;
+  double *tried;  // n: the knots of the last run
 };
 
 static bool is_shot(const pbTaskShooting *s, int t) { return !s->task->trajectories[t].test; }
@@ -39,9 +42,11 @@ static pbStatus create_shot(pbTaskShooting *s, int t) {
   PB_TRY(pbFeedback_Create(task->ctx, &shot->feedback, &along->riccati));
 
   size_t states = ((size_t)along->riccati.steps + 1) * (size_t)task->trajectories[t].terms.nx;
+  shot->states = pbContext_AllocArray(task->ctx, states, sizeof(double));
+  shot->entered = pbContext_AllocArray(task->ctx, (size_t)along->riccati.slots + 1, sizeof(int));
   along->states = pbContext_AllocArray(task->ctx, states, sizeof(double));
   shot->x = pbContext_AllocArray(task->ctx, (size_t)along->riccati.size, sizeof(double));
-  if (!along->states || !shot->x)
+  if (!along->states || !shot->x || !shot->states || !shot->entered)
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the states of a trajectory", task->name);
 
   return task->second_order ? pbTaskSweep_BeginBends(s->sweep, t) : pb_ok;
@@ -50,7 +55,8 @@ static pbStatus create_shot(pbTaskShooting *s, int t) {
 pbStatus pbTaskShooting_Create(pbTask *task, pbTaskShooting **created) {
   pbTaskShooting *s = *created = pbContext_Alloc(task->ctx, sizeof *s);
   if (s) s->shots = pbContext_AllocArray(task->ctx, (size_t)task->trajectory_count, sizeof *s->shots);
-  if (!s || !s->shots) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for feedback", task->name);
+  if (s) s->tried = pbContext_AllocArray(task->ctx, (size_t)task->n + 1, sizeof *s->tried);
+  if (!s || !s->shots || !s->tried) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for feedback", task->name);
 
   s->task = task;
   PB_TRY(pbTaskSweep_Create(task, &s->sweep));
@@ -68,10 +74,12 @@ void pbTaskShooting_Destroy(pbTask *task, pbTaskShooting *s) {
   int count = s->shots && s->sweep ? task->trajectory_count : 0;
   for (int t = 0; t < count; t++) {
     pbFeedback_Free(task->ctx, &s->shots[t].feedback);
-    pbContext_Free(task->ctx, s->shots[t].x);
+    void *all[] = {s->shots[t].x, s->shots[t].states, s->shots[t].entered};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(task->ctx, all[i]);
   }
   pbTaskSweep_Destroy(task, s->sweep);
   pbContext_Free(task->ctx, s->shots);
+  pbContext_Free(task->ctx, s->tried);
   pbContext_Free(task->ctx, s);
 }
 
@@ -156,6 +164,7 @@ static void steer(void *user, int k, const double *x) {
     memset(shot->x, 0, (size_t)riccati->size * sizeof *shot->x);
     shot->entry = riccati->entry_count - 1;
   }
+  memcpy(shot->states + (size_t)k * nx, x, nx * sizeof *x);
   pbState_Difference(task->model, along->states + (size_t)k * nx, x, shot->x);
 
   for (; shot->entry >= 0 && riccati->entries[shot->entry].step == k; shot->entry--) {
@@ -197,5 +206,39 @@ pbStatus pbTaskShooting_Try(pbTaskShooting *s, const double *z, double alpha, do
   pbStatus status = pbTask_Shoot(s->task, trial, value);
   steer_all(s, false);
 
+  memcpy(s->tried, trial, (size_t)s->task->n * sizeof *trial);
+
+  // states before steps are noted; here is the last
+  for (int t = 0; t < s->task->trajectory_count; t++) {
+    const pbTrajectory *tr = &s->task->trajectories[t];
+    size_t nx = (size_t)tr->terms.nx;
+    if (is_shot(s, t)) memcpy(s->shots[t].states + (size_t)tr->steps * nx, tr->rollout->x_final, nx * sizeof *trial);
+  }
+
   return status;
+}
+
+// ---- what came of it ----------------------------------------------------------------------------------------------------
+const double *pbTaskShooting_States(const pbTaskShooting *s, int t, const double *z) {
+  bool tried = s->trial && memcmp(z, s->tried, (size_t)s->task->n * sizeof *z) == 0;
+  return tried ? s->shots[t].states : s->sweep->along[t].states;
+}
+
+void pbTaskShooting_Gains(const pbTaskShooting *s, int t, double *gain) {
+  const Shot *shot = &s->shots[t];
+  const pbAlong *along = &s->sweep->along[t];
+  const pbRiccati *r = &along->riccati;
+  size_t n = (size_t)r->n, nu = (size_t)s->task->trajectories[t].terms.nu;
+  int e = r->entry_count - 1;
+  memset(gain, 0, (size_t)r->steps * nu * n * sizeof *gain);
+
+  for (int k = 0; k < r->steps; k++) {
+    for (; e >= 0 && r->entries[e].step == k; e--) shot->entered[r->entries[e].slot] = e;
+    pbAlong_Weigh(s->task, t, k, along->weight);
+    for (int c = 0; c < r->slots; c++) {
+      const double *answer = shot->feedback.gain + (size_t)shot->entered[c] * (size_t)r->size;
+      double *to = gain + ((size_t)k * nu + (size_t)along->actuator[c]) * n;
+      for (size_t i = 0; i < n; i++) to[i] -= along->weight[c] * answer[i];
+    }
+  }
 }

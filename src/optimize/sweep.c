@@ -248,8 +248,7 @@ void pbTaskSweep_Destroy(pbTask *task, pbTaskSweep *sweep) {
 }
 
 // ---- the trajectory at a point ----------------------------------------------------------------------------------------
-// Weight of each slot in the control of a step.
-static void weigh(const pbTask *task, int t, int step, double *weight) {
+void pbAlong_Weigh(const pbTask *task, int t, int step, double *weight) {
   int steps = task->trajectories[t].steps, slot = 0;
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
@@ -391,7 +390,7 @@ static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratc
   // The last state has the controls of the last step.
   if (k < s->steps) {
     double *F = s->F + (size_t)k * n * size;
-    weigh(a->sweep->task, t, k, a->weight);
+    pbAlong_Weigh(a->sweep->task, t, k, a->weight);
     for (size_t i = 0; i < n; i++) by_knots(a, a->A + i * n, a->B + i * nu, F + i * size);
   }
 
@@ -443,7 +442,7 @@ pbStatus pbTaskSweep_Bend(pbTaskSweep *sweep, int t) {
   for (int k = 0; k < s->steps; k++) {
     const double *x = a->states + (size_t)k * nx, *costate = a->costates + (size_t)k * (size_t)s->n;
     PB_TRY(pbRollout_Bend(tr->rollout, k, x, costate, a->H, a->bend_room));
-    weigh(task, t, k, a->weight);
+    pbAlong_Weigh(task, t, k, a->weight);
     bend_by_knots(a, all, s->C + (size_t)k * entries);
   }
 

@@ -424,6 +424,8 @@ void pbTask_PullFollowers(const pbTask *task, double *gradient);            // f
 void pbTask_PushFollowers(const pbTask *task, int unknown, double *theta);  // added to
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
+// Controls (nu) of a step within the bounds of the knots that act there.
+void pbTask_LimitControls(const pbTask *task, int t, int step, double *ctrl);
 // ctrl_now of one step of a trajectory, by the knots that act there. No other thread is at that trajectory.
 void pbTask_ApplyControlsAt(pbTask *task, int t, const double *z, int step);
 // Pullbacks of a rollout give gradients by the fields of theta that variables are entries of, and by no others: the variables'

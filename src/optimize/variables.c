@@ -211,6 +211,27 @@ void pbTask_ApplyControlsAt(pbTask *task, int t, const double *z, int step) {
   }
 }
 
+// What bounds of a knot, and of the one after it, are in between.
+static double between_knots(const pbVariable *v, const double *bound, double right) {
+  double here = physical(v, bound[0]);
+  return right > 0 ? (1 - right) * here + right * physical(v, bound[v->index_count]) : here;
+}
+
+void pbTask_LimitControls(const pbTask *task, int t, int step, double *ctrl) {
+  for (int i = 0; i < task->variable_count; i++) {
+    const pbVariable *v = &task->variables[i];
+    if (v->kind != pb_varyControl || !(v->trajectory < 0 || v->trajectory == t)) continue;
+
+    double right;
+    int first = v->first + pbVariable_Knot(v, step, task->trajectories[t].steps, &right) * v->index_count;
+    for (int a = 0; a < v->index_count; a++) {
+      double low = between_knots(v, task->lower + first + a, right), high = between_knots(v, task->upper + first + a, right);
+      double *u = &ctrl[v->index[a]];
+      *u = fmin(fmax(*u, fmin(low, high)), fmax(low, high));
+    }
+  }
+}
+
 // Where plain entries of the initial state begin: in the state, and in its tangent.
 int pbTask_StateAt(const pbTermSet *s, pbVariableKind kind) {
   switch (kind) {
