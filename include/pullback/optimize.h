@@ -154,7 +154,8 @@ PB_API void pbTask_Bounds(const pbTask *task, const double **lower, const double
 PB_API void pbTask_Unknown(const pbTask *task, int i, const double *z, char *name, size_t size, double *value);
 PB_API int pbTask_TrajectoryCount(const pbTask *task);
 PB_API int pbTask_Steps(const pbTask *task, int trajectory);
-PB_API bool pbTask_IsTest(const pbTask *task, int trajectory);  // "role": "test": it takes no part in the fit
+PB_API const double *pbTask_InitialState(const pbTask *task, int trajectory);  // StateSize, as the file says
+PB_API bool pbTask_IsTest(const pbTask *task, int trajectory);                 // "role": "test": it takes no part in the fit
 PB_API const pbRolloutPlan *pbTask_Plan(const pbTask *task, int trajectory);
 PB_API const char *pbTask_Constants(const pbTask *task);  // "keep" or "recompute"
 PB_API pbGradientKind pbTask_GradientKind(const pbTask *task);

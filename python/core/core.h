@@ -213,4 +213,7 @@ bool pyRun_Register(PyObject *module);
 // ---- single.c: one step of one world as a function of memories
 bool pySingle_Register(PyObject *module);
 
+// ---- control.c: plans of a task from state after state
+bool pyMpc_Register(PyObject *module);
+
 #endif

@@ -106,8 +106,8 @@ PyMODINIT_FUNC PyInit__core(void) {
   if (!module) return NULL;
   bool all = pyModel_Register(module) && pyState_Register(module) && pyRun_Register(module) && pyEnergy_Register(module) &&
              pyMirror_Register(module) && pyWatch_Register(module) && pySingle_Register(module) && pySpec_Register(module) &&
-             add(module, "version", PyUnicode_FromString(pbVersion())) && add(module, "statuses", status_table()) &&
-             add(module, "constants", constants());
+             pyMpc_Register(module) && add(module, "version", PyUnicode_FromString(pbVersion())) &&
+             add(module, "statuses", status_table()) && add(module, "constants", constants());
   if (!all) Py_CLEAR(module);
   return module;
 }

@@ -99,6 +99,7 @@ void pbTask_Bounds(const pbTask *task, const double **lower, const double **uppe
 }
 int pbTask_TrajectoryCount(const pbTask *task) { return task->trajectory_count; }
 bool pbTask_IsTest(const pbTask *task, int t) { return task->trajectories[t].test; }
+const double *pbTask_InitialState(const pbTask *task, int t) { return task->trajectories[t].x0; }
 int pbTask_StartCount(const pbTask *task) { return task->start_count > 1 ? task->start_count : 1; }
 int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps; }
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
