@@ -1,4 +1,4 @@
-"""A pole is balanced with parameters that were learned, and before they are right
+"""A pole is balanced with learned parameters, and with wrong ones
 
 The plant is Gymnasium's CartPole-v1, unmodified, in a process of its own (validation/plant_cartpole.py); its integrator is explicit. Two hundred steps
 under random forces of 10 N are seen, and masses and length of a rigid-body model (a cart on a slider, a pole on a hinge, both starting up to three times

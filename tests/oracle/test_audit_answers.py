@@ -71,7 +71,6 @@ ELSEWHERE = {
     "E6": "rows of its own: what it learned walks at a half and a quarter of its step",
     "K21": "the tasks of K64 and P-SHAC1 and a reaching arm, by methods whose steps to a threshold are counted",
     "K20": "one step of a search, of which only the error beside it is asked", "P-NB3": "whether a search leaves from rest, by contacts that differ",
-    "L7": "plans that are followed by another program, which is the test of them",
     "K110": "runs beyond the time from which on the gradient is noise, which no other step repeats",
 }
 
