@@ -1,5 +1,5 @@
-// Pullback: control by plans. A task's plan is made again and again from the state that has been reached, and followed in between by
-// its feedback (model predictive control).
+// Pullback: control by plans. A task's plan is made again and again from the state that has been reached, and followed in
+// between by its feedback (model predictive control).
 #ifndef PULLBACK_CONTROL_H
 #define PULLBACK_CONTROL_H
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-// A plan of a task (docs/task.md) that "ilqr" can solve, with one trajectory, whose variables are controls alone: its steps are the
-// horizon, its start the first guess. The task is borrowed, and not to be used while there is a controller of it. One thread at a
-// time; after Create no call takes memory.
+// A plan of a task (docs/task.md) that "ilqr" can solve, with one trajectory, whose variables are controls alone: its steps are
+// the horizon, its start the first guess. The task is borrowed, and not to be used while there is a controller of it. One
+// thread at a time; after Create no call takes memory.
 typedef struct pbMpc pbMpc;
 // pb_bad_input: the task is not such a one, with the reason.
 PB_API PB_NODISCARD pbStatus pbMpc_Create(pbContext *ctx, pbTask *task, pbMpc **mpc);
@@ -28,15 +28,18 @@ typedef struct pbMpcNews {  // of one plan
   bool late;                                                     // it took longer than its limit
   bool converged;                                                // nothing was left to gain
 } pbMpcNews;
-// A plan from state x (StateSize), `elapsed` seconds after the state that the last one began with: that one is the guess, moved by this
-// time. news: NULL, or what it took. Where it fails the last plan stays, `elapsed` older, and goes on to serve Feedback.
+// A plan from state x (StateSize), `elapsed` seconds after the state that the last one began with: that one is the guess, moved
+// by this time. news: NULL, or what it took. Where it fails the last plan stays, `elapsed` older, and goes on to serve
+// Feedback.
 PB_API PB_NODISCARD pbStatus pbMpc_Plan(pbMpc *mpc, double elapsed, const double *x, const pbMpcLimits *limits, pbMpcNews *news);
-// Controls (nu) at state x, `time` seconds after the state that Plan was last called with: the plan's, and its answer to how far x is off, within the limits of the
-// variables. Before the first plan the task's start; beyond the horizon its last controls.
+// Controls (nu) at state x, `time` seconds after the state that Plan was last called with: the plan's, and its answer to how
+// far x is off, within the limits of the variables. Before the first plan the task's start; beyond the horizon its last
+// controls.
 PB_API void pbMpc_Feedback(const pbMpc *mpc, double time, const double *x, double *ctrl);
 
-// The plan: controls (steps, nu), states (steps + 1, StateSize), gains (steps, nu, TangentSize): a state that is off by d, in the tangent
-// space of the plan's, is answered by gain d. Of what is at its limits, and before the first plan, zero. Valid until the next call.
+// The plan: controls (steps, nu), states (steps + 1, StateSize), gains (steps, nu, TangentSize): a state that is off by d, in
+// the tangent space of the plan's, is answered by gain d. Of what is at its limits, and before the first plan, zero. Valid
+// until the next call.
 typedef struct pbMpcPlan {
   int steps, nu, nx, n;
   double timestep, age;  // s; age: since it began, by what Plan was told

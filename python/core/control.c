@@ -54,14 +54,16 @@ static PyObject *mpc_layout(PyObject *self, PyObject *none) {
   const pbModel *m = pbTask_Model(p->task);
   pbMpcPlan plan = pbMpc_Get(p->mpc);
   (void)none;
-  PyObject *fields = PyList_New(0);
-  for (int i = 0; fields && i < pbModel_StateFieldCount(m); i++) {
+  int count = pbModel_StateFieldCount(m);
+  PyObject *fields = PyList_New(count);
+  if (!fields) return NULL;
+  for (int i = 0; i < count; i++) {
     pbStateField f = pbModel_StateFieldAt(m, i);
     PyObject *one = Py_BuildValue("sii", f.name, f.offset, f.size);
-    if (!one || PyList_Append(fields, one) != 0) Py_CLEAR(fields);
-    Py_XDECREF(one);
+    if (one && PyList_SetItem(fields, i, one) == 0) continue;
+    Py_DECREF(fields);
+    return NULL;
   }
-  if (!fields) return NULL;
   return Py_BuildValue("NNiiid", fields, pyMemory_Copy(pbTask_InitialState(p->task, 0), (size_t)plan.nx * sizeof(double)),
                        plan.steps, plan.nu, plan.n, plan.timestep);
 }

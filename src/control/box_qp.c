@@ -12,6 +12,7 @@ size_t pbBoxQp_Doubles(int n) { return 2 * (size_t)n * (size_t)n + 7 * (size_t)n
 void pbBoxQp_Place(pbBoxQp *q, int n, double *doubles, int *integers) {
   size_t width = (size_t)n, square = width * width;
   double **vectors[] = {&q->g, &q->lower, &q->upper, &q->x, &q->slope, &q->step, &q->trial};
+  PB_ASSERT(n >= 0);
   q->n = n;
   q->H = doubles;
   q->L = doubles + square;
@@ -111,7 +112,10 @@ static bool search(pbBoxQp *q) {
 
 bool pbBoxQp_Solve(pbBoxQp *q) {
   enum { most_rounds = 200 };
+  PB_ASSERT(q->n >= 0);
   for (int i = 0; i < q->n; i++) q->x[i] = within(q, i, q->x[i]);
+
+  // a set that no choice is, so that the first one counts as another
   q->free_count = -1;
 
   bool whole = false;

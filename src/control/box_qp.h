@@ -1,7 +1,7 @@
 // A strictly convex quadratic in a box: the least x'H x / 2 + g'x with lower <= x <= upper, for some tens of unknowns. Newton's
 // method on those that no bound holds, with a projected line search (Bertsekas 1982; in differential dynamic programming: Tassa,
-// Mansard & Todorov 2014). Which are held changes finitely often, and the last step is exact: the answer is that of the active set,
-// to rounding, not to a tolerance.
+// Mansard & Todorov 2014). Which are held changes finitely often, and the last step is exact: the answer is that of the active
+// set, to rounding, not to a tolerance.
 #ifndef PB_BOX_QP_H
 #define PB_BOX_QP_H
 

@@ -22,6 +22,7 @@ static pbProductShape shape_of(const pbFeedback *f, int rows) {
 
 pbStatus pbFeedback_Create(pbContext *ctx, pbFeedback *f, pbRiccati *of) {
   *f = (pbFeedback){.of = of};
+  PB_ASSERT(of->steps > 0 && of->size == of->n + of->slots);
   size_t entries = (size_t)of->entry_count, starts = (size_t)of->start_count, size = (size_t)of->size;
   size_t width = (size_t)widest(f), of_slots = (size_t)of->slots * size;
   pbProductShape shape = shape_of(f, of->slots);
@@ -81,8 +82,8 @@ static double mean_diagonal(const pbRiccati *s, int from, int to) {
   return to > from ? sum / (to - from) : 0;
 }
 
-// W: rows of P by the group's knots, and what damping adds to them: states by mean curvature `of_states` after the step, knots by that
-// which they have themselves.
+// W: rows of P by the group's knots, and what damping adds to them: states by mean curvature `of_states` after the step, knots
+// by that which they have themselves.
 static void gather_rows(pbFeedback *f, const Group *g, double lambda, double of_states) {
   const pbRiccati *s = f->of;
   size_t n = (size_t)s->n, size = (size_t)s->size;
@@ -100,7 +101,8 @@ static void gather_rows(pbFeedback *f, const Group *g, double lambda, double of_
     double *row = f->W + (size_t)a * size;
     for (size_t i = 0; i < n; i++) {
       double by = lambda * of_states * F[i * size + (size_t)f->at[a]];
-      for (size_t j = 0; j < size && by != 0; j++) row[j] += by * F[i * size + j];
+      if (by == 0) continue;
+      for (size_t j = 0; j < size; j++) row[j] += by * F[i * size + j];
     }
     row[f->at[a]] += lambda * (of_knots > 0 ? of_knots : 1);
   }
@@ -133,6 +135,7 @@ static bool choose_moves(pbFeedback *f, const Group *g, const Limits *l, pbBoxQp
 static void find_gains(pbFeedback *f, const Group *g, const pbBoxQp *q) {
   size_t size = (size_t)f->of->size;
   int count = q->free_count;
+  PB_ASSERT(count >= 0 && count <= g->count);
 
   // L L' X = W, rows of X in the place of those of W
   for (int a = 0; a < count; a++) {
@@ -291,6 +294,8 @@ bool pbFeedback_Plan(pbFeedback *f, double lambda, const double *z, const double
 double pbFeedback_Move(const pbFeedback *f, int entry, double alpha, const double *x) {
   const double *gain = f->gain + (size_t)entry * (size_t)f->of->size;
   double move = alpha * f->move[entry];
+  PB_ASSERT(entry >= 0 && entry < f->of->entry_count);
+
   for (int i = 0; i < f->of->size; i++) move -= gain[i] * x[i];
   return move;
 }

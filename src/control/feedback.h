@@ -1,9 +1,10 @@
-// Feedback along a linearized trajectory, by dynamic programming backwards through its steps (differential dynamic programming with
-// limits on controls: Tassa, Mansard & Todorov 2014): what each knot is to move by, and how it answers a state that is off. Knots
-// that act from the same step on are found together, between their bounds; those at a bound answer nothing.
+// Feedback along a linearized trajectory, by dynamic programming backwards through its steps (differential dynamic programming
+// with limits on controls: Tassa, Mansard & Todorov 2014): what each knot is to move by, and how it answers a state that is
+// off. Knots that act from the same step on are found together, between their bounds; those at a bound answer nothing.
 //
 // Damping lambda is of states (Tassa, Erez & Todorov 2012): the value after each step is made steeper by lambda times its mean
-// curvature in all directions, for the choice of moves alone, so that a trajectory stays near the one that it was linearized about.
+// curvature in all directions, for the choice of moves alone, so that a trajectory stays near the one that it was linearized
+// about.
 #ifndef PB_FEEDBACK_H
 #define PB_FEEDBACK_H
 
@@ -28,12 +29,12 @@ typedef struct pbFeedback {
 PB_NODISCARD pbStatus pbFeedback_Create(pbContext *ctx, pbFeedback *f, pbRiccati *of);  // freed after a failure, too
 void pbFeedback_Free(pbContext *ctx, pbFeedback *f);
 
-// From the linearized trajectory: moves between lower - z and upper - z, all by the problem's unknowns. moves: a guess, then what they
-// are; which unknowns the guess holds at a bound makes it fast, and may change the last digits. False: with so little damping there
-// is no least value.
+// From the linearized trajectory: moves between lower - z and upper - z, all by the problem's unknowns. moves: a guess, then
+// what they are; which unknowns the guess holds at a bound makes it fast, and may change the last digits. False: with so little
+// damping there is no least value.
 bool pbFeedback_Plan(pbFeedback *f, double lambda, const double *z, const double *lower, const double *upper, double *moves);
-// Of an entry of the problem: by how much its knot moves where state and knots at hand are off by x (size). Knots that enter at the
-// same step do not answer each other.
+// Of an entry of the problem: by how much its knot moves where state and knots at hand are off by x (size). Knots that enter at
+// the same step do not answer each other.
 double pbFeedback_Move(const pbFeedback *f, int entry, double alpha, const double *x);
 
 #endif

@@ -160,7 +160,8 @@ static void add_rows(pbRiccati *s, int k) {
     for (int a = 0; a < count; a++) {
       double by = row[s->at[a]], *P = s->P + (size_t)s->at[a] * size;
       s->q[s->at[a]] += by * s->r[which];
-      for (int b = 0; b < count && !s->linear[which]; b++) P[s->at[b]] += by * row[s->at[b]];
+      if (s->linear[which]) continue;
+      for (int b = 0; b < count; b++) P[s->at[b]] += by * row[s->at[b]];
     }
   }
 }
@@ -261,7 +262,8 @@ void pbRiccati_PullBack(pbRiccati *s, int k) {
   add_rows(s, k);
 
   size_t entries = (size_t)s->size * (size_t)s->size;
-  for (size_t i = 0; s->bent && i < entries; i++) s->P[i] += s->C[(size_t)k * entries + i];
+  if (!s->bent) return;
+  for (size_t i = 0; i < entries; i++) s->P[i] += s->C[(size_t)k * entries + i];
 }
 
 static bool go_back(pbRiccati *s, const Pass *pass) {

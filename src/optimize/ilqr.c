@@ -1,13 +1,14 @@
-// Iterative LQR: the trajectory is linearized, a plan made with limits on controls, and the system run again with the plan's feedback
-// (Tassa, Mansard & Todorov 2014, "Control-limited differential dynamic programming"). The curvature of the loss is Gauss-Newton's.
-// Tests: tests/unit/test_ilqr.c.
+// Iterative LQR: the trajectory is linearized, a plan made with limits on controls, and the system run again with the plan's
+// feedback (Tassa, Mansard & Todorov 2014, "Control-limited differential dynamic programming"). The curvature of the loss is
+// Gauss-Newton's. Tests: tests/unit/test_ilqr.c.
 #include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "optimize/optimizer.h"
 
-// In the own state: damping, the factor by which it changed last (Tassa, Erez & Todorov 2012, section F), and the last plan's moves.
+// In the own state: damping, the factor by which it changed last (Tassa, Erez & Todorov 2012, section F), and the last plan's
+// moves.
 enum { il_lambda, il_change, il_count };
 static const double least_damping = 1e-6, most_damping = 1e10, factor = 2;
 enum { step_sizes = 8 };
@@ -31,6 +32,9 @@ static void damp_more(pbOptimizer *o) {
 static void damp_less(pbOptimizer *o, double off) {
   double *lambda = &o->own[il_lambda], *change = &o->own[il_change];
   *change = fmin(*change, 1) / factor;
+  PB_ASSERT(off >= 0);
+
+  // too little to be told from none is none
   *lambda *= *change * fmin(1, 4 * off);
   if (*lambda < least_damping) *lambda = 0;
 }
@@ -54,6 +58,8 @@ static pbStatus try_parts(pbOptimizer *o, double linear, double quadratic, doubl
     if (!(value < o->h->value && fair)) continue;
 
     *taken = (Taken){alpha, fabs(1 - (o->h->value - value) / promised)};
+
+    // how far the unknowns went, feedback and all
     double length = 0;
     for (int i = 0; i < o->n; i++) length += (trial[i] - o->x[i]) * (trial[i] - o->x[i]);
     memcpy(o->x, trial, (size_t)o->n * sizeof *trial);
@@ -68,6 +74,8 @@ static pbStatus try_parts(pbOptimizer *o, double linear, double quadratic, doubl
 // Does the plan promise less than rounding of the loss?
 static bool is_nothing(const pbOptimizer *o, double linear, double quadratic) {
   double most = linear + quadratic;
+
+  // the best part of it, where the whole goes too far
   if (quadratic > 0 && linear < 0) most = fmin(most, -linear * linear / (4 * quadratic));
   return -most <= 1e-15 * fabs(o->h->value);
 }
@@ -76,11 +84,16 @@ static pbStatus find_move(pbOptimizer *o, double *trial) {
   double linear, quadratic;
   Taken taken;
 
+  // Until some plan helps; what was linearized is the same for all of them.
+  PB_ASSERT(o->own[il_lambda] >= 0 && o->own[il_change] > 0);
+
   while (o->own[il_lambda] <= most_damping) {
     if (!o->shooting.plan(o->shooting.user, o->x, o->own[il_lambda], o->own + il_count, &linear, &quadratic)) {
       damp_more(o);
       continue;
     }
+
+    // More damping would promise less still.
     if (is_nothing(o, linear, quadratic)) break;
 
     PB_TRY(try_parts(o, linear, quadratic, trial, &taken));
@@ -102,6 +115,7 @@ static pbStatus find_move(pbOptimizer *o, double *trial) {
 
 static pbStatus iterate_ilqr(pbOptimizer *o) {
   double *gradient = o->work, *trial = o->work + o->n;
+  PB_ASSERT(o->shooting.linearize);
   PB_TRY(pbOptimizer_LinearizeLoss(o, o->x, &o->h->value, gradient));
 
   // The point stands since the last iteration; only the start can fail.

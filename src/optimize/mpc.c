@@ -32,6 +32,8 @@ static pbStatus linearize(void *user, const double *z, double *value, double *gr
   pbMpc *mpc = user;
   double begun = pb_seconds();
   pbStatus status = pbTaskShooting_Linearize(mpc->shooting, z, value, gradient);
+
+  // the first is that of the guess
   mpc->news->linearize_seconds += pb_seconds() - begun;
   if (status == pb_ok && isnan(mpc->news->guess_loss)) mpc->news->guess_loss = *value;
   return status;
@@ -57,6 +59,8 @@ static pbStatus attempt(void *user, const double *z, double alpha, double *trial
 // ---- life ---------------------------------------------------------------------------------------------------------------
 static pbStatus check_task(pbContext *ctx, const pbTask *task) {
   const char *why = pbTaskSweep_WhyNot(task);
+
+  // what it cannot be though iLQR could
   if (task->trajectory_count != 1) why = "it has several trajectories";
   for (int i = 0; i < task->variable_count && !why; i++) {
     if (task->variables[i].kind != pb_varyControl) why = "a variable is none of controls";
@@ -97,6 +101,7 @@ static pbStatus begin(pbMpc *mpc) {
   for (int k = 0; k <= mpc->plan.steps; k++)
     memcpy(mpc->states + (size_t)k * (size_t)mpc->plan.nx, tr->x0, (size_t)mpc->plan.nx * sizeof *mpc->x0);
 
+  // iLQR as of a run of the task, but for what it looks at
   const pbProblem problem = {.n = task->n, .lower = task->lower, .upper = task->upper};
   const pbShooting shooting = {mpc, linearize, plan, attempt};
   pbOptimizerOptions options = task->optimizer;
@@ -114,6 +119,8 @@ pbStatus pbMpc_Create(pbContext *ctx, pbTask *task, pbMpc **created) {
 
   const pbTermSet *set = &task->trajectories[0].terms;
   pbParam timestep;
+
+  // sizes first, then memory by them
   mpc->ctx = ctx;
   mpc->task = task;
   mpc->plan = (pbMpcPlan){.steps = set->steps, .nu = set->nu, .nx = set->nx, .n = set->n};
@@ -152,6 +159,7 @@ pbMpcPlan pbMpc_Get(const pbMpc *mpc) { return mpc->plan; }
 // ---- the guess ----------------------------------------------------------------------------------------------------------
 // Number of the step that acts at a time, 0 .. steps - 1; *part: how far it is gone.
 static int step_at(const pbMpc *mpc, double time, double *part) {
+  PB_ASSERT(mpc->plan.timestep > 0 && mpc->plan.steps > 0);
   double at = fmax(time, 0) / mpc->plan.timestep, last = mpc->plan.steps - 1;
   int k = (int)fmin(floor(at + 1e-9), last);  // times are sums of steps but for rounding
   *part = fmin(fmax(at - k, 0), 1);
@@ -162,6 +170,8 @@ static double control_at(const pbMpc *mpc, size_t actuator, double time, bool be
   double part;
   int k = step_at(mpc, time, &part), next = k + 1 < mpc->plan.steps ? k + 1 : k;
   size_t nu = (size_t)mpc->plan.nu;
+
+  // held, or on a line to the next step's
   const double *u = mpc->ctrl + actuator;
   return between ? (1 - part) * u[(size_t)k * nu] + part * u[(size_t)next * nu] : u[(size_t)k * nu];
 }
@@ -169,6 +179,8 @@ static double control_at(const pbMpc *mpc, size_t actuator, double time, bool be
 // Controls of the plan, `later` seconds later, at the knots.
 static void guess_variable(pbMpc *mpc, const pbVariable *v, double later) {
   int steps = mpc->plan.steps;
+
+  // pieces begin at whole steps, lines bend where knots are
   for (int knot = 0; knot < v->knots; knot++) {
     double at = v->linear && v->knots > 1 ? (double)knot * (steps - 1) / (v->knots - 1) : ceil((double)knot * steps / v->knots);
     for (int a = 0; a < v->index_count; a++) {
@@ -181,6 +193,8 @@ static void guess_variable(pbMpc *mpc, const pbVariable *v, double later) {
 static void make_guess(pbMpc *mpc, double later) {
   const pbTask *task = mpc->task;
   memcpy(mpc->guess, mpc->z, (size_t)task->n * sizeof *mpc->guess);
+
+  // from the same time again: no rounding
   if (later == 0) return;
   for (int i = 0; i < task->variable_count; i++) guess_variable(mpc, &task->variables[i], later);
 }
@@ -195,6 +209,7 @@ static pbStatus improve(pbMpc *mpc, const pbMpcLimits *limits, double begun) {
   pbIterate now = pbOptimizer_Get(mpc->optimizer);
   mpc->longest = 0;
 
+  // one at least: a late plan is better than none
   for (int i = 0; i < most && now.outcome == pb_running && is_in_time(mpc, limits, begun, i); i++) {
     double before = pb_seconds();
     PB_TRY(pbOptimizer_Iterate(mpc->optimizer));
@@ -215,6 +230,8 @@ static pbStatus improve(pbMpc *mpc, const pbMpcLimits *limits, double begun) {
 static void find_gains(pbMpc *mpc) {
   pbOptimizer *o = mpc->optimizer;
   double linear, quadratic, lambda = 0;
+
+  // the moves that come with them are not made
   while (!mpc->planned && lambda < 1e6) {
     plan(mpc, o->x, lambda, mpc->guess, &linear, &quadratic);
     lambda = fmax(10 * lambda, 1e-6);
@@ -225,6 +242,8 @@ static void keep_plan(pbMpc *mpc) {
   const pbTrajectory *tr = &mpc->task->trajectories[0];
   pbMpcPlan *p = &mpc->plan;
   memcpy(mpc->z, mpc->optimizer->x, (size_t)mpc->task->n * sizeof *mpc->z);
+
+  // controls and states of the last move, answers about them
   for (int k = 0; k < p->steps; k++) pbTask_ApplyControlsAt(mpc->task, 0, mpc->z, k);
   memcpy(mpc->ctrl, tr->ctrl_now, (size_t)p->steps * (size_t)p->nu * sizeof *mpc->ctrl);
   memcpy(mpc->states, pbTaskShooting_States(mpc->shooting, 0, mpc->z),
@@ -246,10 +265,13 @@ pbStatus pbMpc_Plan(pbMpc *mpc, double elapsed, const double *x, const pbMpcLimi
   if (!pbState_Readable(mpc->task->model, x, text, sizeof text))
     return pbContext_Fail(mpc->ctx, pb_bad_argument, "the state to plan from: %s", text);
 
+  PB_ASSERT(mpc->plan.age >= 0);
   mpc->news = &news;
   mpc->planned = false;
   mpc->plan.age += elapsed;
   mpc->plan.plans++;
+
+  // from here, with what the last plan would do
   make_guess(mpc, mpc->plan.age);
   memcpy(mpc->task->trajectories[0].x0, x, (size_t)mpc->plan.nx * sizeof *x);
   mpc->task->same = false;
@@ -263,6 +285,7 @@ pbStatus pbMpc_Plan(pbMpc *mpc, double elapsed, const double *x, const pbMpcLimi
     mpc->plan.failed++;
   }
 
+  // told of a failure, too
   news.seconds = pb_seconds() - begun;
   news.late = limits->seconds > 0 && news.seconds > limits->seconds;
   if (told) *told = news;
@@ -276,6 +299,9 @@ void pbMpc_Feedback(const pbMpc *mpc, double time, const double *x, double *ctrl
   int k = step_at(mpc, p->age + time, &part);
   size_t nu = (size_t)p->nu, n = (size_t)p->n;
   const double *gain = mpc->gain + (size_t)k * nu * n;
+  PB_ASSERT(k >= 0 && k < p->steps);
+
+  // in the tangent space of the plan's state
   pbState_Difference(mpc->task->model, mpc->states + (size_t)k * (size_t)p->nx, x, mpc->off);
 
   for (size_t a = 0; a < nu; a++) {

@@ -37,6 +37,8 @@ static pbStatus create_shot(pbTaskShooting *s, int t) {
   pbTask *task = s->task;
   pbAlong *along = &s->sweep->along[t];
   Shot *shot = &s->shots[t];
+
+  // the sweep is made: its sizes are those of all here
   shot->of = s;
   shot->t = t;
   PB_TRY(pbFeedback_Create(task->ctx, &shot->feedback, &along->riccati));
@@ -58,6 +60,7 @@ pbStatus pbTaskShooting_Create(pbTask *task, pbTaskShooting **created) {
   if (s) s->tried = pbContext_AllocArray(task->ctx, (size_t)task->n + 1, sizeof *s->tried);
   if (!s || !s->shots || !s->tried) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for feedback", task->name);
 
+  // what feedback needs of a trajectory is sized by its sweep
   s->task = task;
   PB_TRY(pbTaskSweep_Create(task, &s->sweep));
   for (int t = 0; t < task->trajectory_count; t++) {
@@ -131,6 +134,9 @@ static void plan_task(void *user, int t, int worker) {
 bool pbTaskShooting_Plan(pbTaskShooting *s, const double *z, double lambda, double *moves, double *linear, double *quadratic) {
   bool planned = true;
   *linear = *quadratic = 0;
+  PB_ASSERT(lambda >= 0);
+
+  // what each needs
   s->z = z;
   s->lambda = lambda;
   s->moves = moves;
@@ -158,6 +164,7 @@ static void steer(void *user, int k, const double *x) {
   const pbAlong *along = &s->sweep->along[shot->t];
   const pbRiccati *riccati = &along->riccati;
   size_t nx = (size_t)task->trajectories[shot->t].terms.nx;
+  PB_ASSERT(k >= 0 && k < riccati->steps);
 
   // knots at hand stay off as they are
   if (k == 0) {
@@ -182,6 +189,8 @@ static void steer_all(pbTaskShooting *s, bool on) {
   for (int t = 0; t < s->task->trajectory_count; t++) {
     if (!is_shot(s, t)) continue;
     pbRollout *r = s->task->trajectories[t].rollout;
+
+    // on threads each has its own
     r->steer = on ? steer : NULL;
     r->steerer = &s->shots[t];
   }
@@ -189,6 +198,8 @@ static void steer_all(pbTaskShooting *s, bool on) {
 
 pbStatus pbTaskShooting_Try(pbTaskShooting *s, const double *z, double alpha, double *trial, double *value) {
   PB_ASSERT(z == s->z && alpha > 0 && alpha <= 1);
+
+  // knots that no step comes to stay where they are
   s->alpha = alpha;
   s->trial = trial;
   memcpy(trial, z, (size_t)s->task->n * sizeof *trial);
@@ -196,7 +207,8 @@ pbStatus pbTaskShooting_Try(pbTaskShooting *s, const double *z, double alpha, do
   // initial states first; knots as their steps come
   for (int t = 0; t < s->task->trajectory_count; t++) {
     const pbRiccati *riccati = &s->sweep->along[t].riccati;
-    for (int a = 0; is_shot(s, t) && a < riccati->start_count; a++) {
+    int starts = is_shot(s, t) ? riccati->start_count : 0;
+    for (int a = 0; a < starts; a++) {
       int i = riccati->start_unknown[a];
       trial[i] = within(s->task, i, z[i] + alpha * s->shots[t].feedback.start_move[a]);
     }
@@ -220,6 +232,7 @@ pbStatus pbTaskShooting_Try(pbTaskShooting *s, const double *z, double alpha, do
 
 // ---- what came of it ----------------------------------------------------------------------------------------------------
 const double *pbTaskShooting_States(const pbTaskShooting *s, int t, const double *z) {
+  // after a move that was made, the run that made it; else where it was linearized
   bool tried = s->trial && memcmp(z, s->tried, (size_t)s->task->n * sizeof *z) == 0;
   return tried ? s->shots[t].states : s->sweep->along[t].states;
 }
@@ -230,11 +243,15 @@ void pbTaskShooting_Gains(const pbTaskShooting *s, int t, double *gain) {
   const pbRiccati *r = &along->riccati;
   size_t n = (size_t)r->n, nu = (size_t)s->task->trajectories[t].terms.nu;
   int e = r->entry_count - 1;
+  PB_ASSERT(is_shot(s, t));
   memset(gain, 0, (size_t)r->steps * nu * n * sizeof *gain);
 
   for (int k = 0; k < r->steps; k++) {
+    // knots that act from here on
     for (; e >= 0 && r->entries[e].step == k; e--) shot->entered[r->entries[e].slot] = e;
     pbAlong_Weigh(s->task, t, k, along->weight);
+
+    // minus: a feedback's gain is what is taken away
     for (int c = 0; c < r->slots; c++) {
       const double *answer = shot->feedback.gain + (size_t)shot->entered[c] * (size_t)r->size;
       double *to = gain + ((size_t)k * nu + (size_t)along->actuator[c]) * n;

@@ -17,8 +17,8 @@ PB_NODISCARD pbStatus pbTaskShooting_Try(pbTaskShooting *s, const double *z, dou
 
 // States (steps + 1, StateSize) of a trajectory at z, which is where it was linearized or what was tried last.
 const double *pbTaskShooting_States(const pbTaskShooting *s, int t, const double *z);
-// How controls answer the state (steps, nu, n) by the last plan. Knots that act for several steps answer the state where they begin;
-// what is asked of them later they answer as if it were that.
+// How controls answer the state (steps, nu, n) by the last plan. Knots that act for several steps answer the state where they
+// begin; what is asked of them later they answer as if it were that.
 void pbTaskShooting_Gains(const pbTaskShooting *s, int t, double *gain);
 
 #endif

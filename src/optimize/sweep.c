@@ -437,8 +437,10 @@ pbStatus pbTaskSweep_Bend(pbTaskSweep *sweep, int t) {
   pbTrajectory *tr = &task->trajectories[t];
   pbAlong *a = &sweep->along[t];
   pbRiccati *s = &a->riccati;
+  PB_ASSERT(a->states && a->costates && s->C);
   size_t all = (size_t)s->n + (size_t)tr->terms.nu, nx = (size_t)tr->terms.nx, entries = (size_t)s->size * (size_t)s->size;
 
+  // step by step, in no order that matters
   for (int k = 0; k < s->steps; k++) {
     const double *x = a->states + (size_t)k * nx, *costate = a->costates + (size_t)k * (size_t)s->n;
     PB_TRY(pbRollout_Bend(tr->rollout, k, x, costate, a->H, a->bend_room));

@@ -34,9 +34,9 @@ double pbPart_Push(const pbPart *part, const pbMoment *m, const pbTerm *of, pbSe
 
 // The k-th moment of a term, found from a row at or before it.
 pbMoment pbTerm_Moment(const pbTermSet *set, const pbTerm *term, int k, int row);
-// The loss of component i of a term at its k-th time, whose state `row` holds, as (r + s d)^2 of its move d, or as 2 r s d alone: of
-// squares r is the residual; of a norm both are those of the parabola that touches it from above; what curves downwards, or not at
-// all, is linear. The slopes s are added to the bars of that state. False: it is missing.
+// The loss of component i of a term at its k-th time, whose state `row` holds, as (r + s d)^2 of its move d, or as 2 r s d
+// alone: of squares r is the residual; of a norm both are those of the parabola that touches it from above; what curves
+// downwards, or not at all, is linear. The slopes s are added to the bars of that state. False: it is missing.
 typedef struct pbTermModel {
   double r;
   bool linear;

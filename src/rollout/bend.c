@@ -1,7 +1,7 @@
-// Second derivatives of a step, by central differences of its pullback: what a costate after the step says of it, by the state before
-// it and its controls. Rotations are moved along straight lines of their tangent space, so that this is the Hessian of a function and
-// symmetric; where it is not, or where quotients to either side disagree, there is a kink.
-// Tests: tests/unit/test_ilqr.c.
+// Second derivatives of a step, by central differences of its pullback: what a costate after the step says of it, by the state
+// before it and its controls. Rotations are moved along straight lines of their tangent space, so that this is the Hessian of a
+// function and symmetric; where it is not, or where quotients to either side disagree, there is a kink. Tests:
+// tests/unit/test_ilqr.c.
 #include <math.h>
 #include <string.h>
 
@@ -54,8 +54,8 @@ size_t pbRollout_BendRoom(const pbModel *m) {
   return 3 * nx + (size_t)pbTape_Size(m) + 6 * n + 4 * nu + cached + 1;
 }
 
-// v + w x v / 2 of each rotation, w of `turns`: to first order the transpose of the right Jacobian of exp at w; with sign -1 that of
-// its inverse.
+// v + w x v / 2 of each rotation, w of `turns`: to first order the transpose of the right Jacobian of exp at w; with sign -1
+// that of its inverse.
 static void turn_all(const pbModel *m, const double *turns, double sign, double *v) {
   for (int j = 0; j < m->njnt; j++) {
     if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
@@ -68,8 +68,8 @@ static void turn_all(const pbModel *m, const double *turns, double sign, double 
   }
 }
 
-// The pullback of the costate through the step from b->from, where controls are b->ctrl, in the tangent spaces of x and of the state
-// after it.
+// The pullback of the costate through the step from b->from, where controls are b->ctrl, in the tangent spaces of x and of the
+// state after it.
 static pbStatus pull_from(Bend *b, double *bar) {
   pbRollout *r = b->r;
   pbInput input = pbRollout_InputAt(r, b->k);
@@ -103,6 +103,7 @@ static pbStatus pull_from(Bend *b, double *bar) {
 static pbStatus pull_beside(Bend *b, int which, double by, double *bar) {
   const pbRollout *r = b->r;
   pbInput input = pbRollout_InputAt(r, b->k);
+  PB_ASSERT(which < r->n + r->nu);
   memcpy(b->from, b->x, (size_t)r->nx * sizeof *b->from);
   if (r->nu && input.ctrl) memcpy(b->ctrl, input.ctrl, (size_t)r->nu * sizeof *b->ctrl);
   else memset(b->ctrl, 0, (size_t)r->nu * sizeof *b->ctrl);
@@ -130,7 +131,14 @@ static double size_of(const double *v, int n) {
   return most;
 }
 
+// Of entry `a` of the controls of a step; 0: it is none.
+static double size_of_control(const pbRollout *r, int k, int a) {
+  const double *ctrl = pbRollout_InputAt(r, k).ctrl;
+  return a >= 0 && ctrl ? fabs(ctrl[a]) : 0;
+}
+
 pbStatus pbRollout_Bend(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room) {
+  PB_ASSERT(k >= 0 && k < r->plan.steps);
   Bend b = lay_out(r, k, room);
   int all = r->n + r->nu;
   b.x = x;
@@ -139,7 +147,7 @@ pbStatus pbRollout_Bend(pbRollout *r, int k, const double *x, const double *cost
   double rounding = 1e-12 * size_of(b.here, all);
 
   for (int j = 0; j < all && status == pb_ok; j++) {
-    double by = move_size * (j < r->n ? 1 : 1 + fabs(pbRollout_InputAt(r, k).ctrl ? pbRollout_InputAt(r, k).ctrl[j - r->n] : 0));
+    double by = move_size * (1 + size_of_control(r, k, j - r->n));
     status = pull_beside(&b, j, by, b.ahead);
     if (status == pb_ok) status = pull_beside(&b, j, -by, b.behind);
     for (int i = 0; i < all; i++)

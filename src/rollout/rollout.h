@@ -184,8 +184,8 @@ typedef struct pbLinearized {
 PB_NODISCARD pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out);
 size_t pbRollout_LinearizeRoom(const pbModel *m);
 
-// ---- bend.c: second derivatives of step k from state x, of costate'next by state and controls, (n + nu) squared, symmetric; after a
-// Forward. room: pbRollout_BendRoom numbers.
+// ---- bend.c: second derivatives of step k from state x, of costate'next by state and controls, (n + nu) squared, symmetric;
+// after a Forward. room: pbRollout_BendRoom numbers.
 PB_NODISCARD pbStatus pbRollout_Bend(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room);
 size_t pbRollout_BendRoom(const pbModel *m);
 

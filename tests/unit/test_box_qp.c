@@ -1,5 +1,5 @@
-// Quadratics in a box beside the enumeration of all active sets: which unknowns are held, where the others stand, and the factor of
-// their block; from guesses that are right and wrong; what has no least value is told.
+// Quadratics in a box beside the enumeration of all active sets: which unknowns are held, where the others stand, and the
+// factor of their block; from guesses that are right and wrong; what has no least value is told.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,7 +151,8 @@ static void test_every_active_set(void **state) {
 
     // From nothing, from anywhere, from the answer.
     for (int guess = 0; guess < 3; guess++) {
-      for (int i = 0; i < p.n && guess < 2; i++) q.x[i] = guess ? 3 * pbRng_Normal(&rng) : 0;
+      int entries = guess < 2 ? p.n : 0;
+      for (int i = 0; i < entries; i++) q.x[i] = guess ? 3 * pbRng_Normal(&rng) : 0;
       assert_true(pbBoxQp_Solve(&q));
       check_answer(&p, &q);
       for (int i = 0; i < p.n; i++) worst = fmax(worst, fabs(q.x[i] - best[i]) / (1 + fabs(best[i])));

@@ -1,6 +1,6 @@
-// iLQR: linear systems in one iteration beside the dense solution, with limits beside the box QP of all unknowns at once, by every
-// kind of control and initial state; its gradient beside that of the loss, for every type of term; what a plan promises; contacts
-// beside Gauss-Newton; the same bits for any number of threads, any memory, after interruptions; what is refused.
+// iLQR: linear systems in one iteration beside the dense solution, with limits beside the box QP of all unknowns at once, by
+// every kind of control and initial state; its gradient beside that of the loss, for every type of term; what a plan promises;
+// contacts beside Gauss-Newton; the same bits for any number of threads, any memory, after interruptions; what is refused.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

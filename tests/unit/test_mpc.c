@@ -1,5 +1,5 @@
-// Model predictive control: feedback beside the optimum of what is left of the horizon, guesses that are moved in time, a pole that is
-// balanced by another model's plans, limits, plans that fail, memory, what is refused.
+// Model predictive control: feedback beside the optimum of what is left of the horizon, guesses that are moved in time, a pole
+// that is balanced by another model's plans, limits, plans that fail, memory, what is refused.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,8 +110,8 @@ static void test_feedback_is_optimal(void **state) {
   free(x);
 }
 
-// The plan of a linear system a whole number of steps later is the same controls, moved: the guess has the loss that is foreseen, for
-// controls a step, in pieces and on lines.
+// The plan of a linear system a whole number of steps later is the same controls, moved: the guess has the loss that is
+// foreseen, for controls a step, in pieces and on lines.
 static void test_guesses(void **state) {
   static const char *const variables[] = {"{\"control\": true}", "{\"control\": true, \"knots\": 5}",
                                           "{\"control\": true, \"knots\": 6, \"interpolation\": \"linear\", \"scale\": 3}"};
@@ -152,8 +152,8 @@ static pbTask *pole(pbContext *ctx, double timestep, double mass, int steps) {
                timestep, mass, steps);
 }
 
-// Balances a pole that is half as heavy again and pushed twice, at a quarter of the plan's time step; with the controls of the first
-// plan alone it falls.
+// Balances a pole that is half as heavy again and pushed twice, at a quarter of the plan's time step; with the controls of the
+// first plan alone it falls.
 static void test_a_pole_is_balanced(void **state) {
   pbTask *task = pole(*state, 0.02, 0.1, 50), *plant = pole(*state, 0.005, 0.15, 1);
   const pbModel *m = pbTask_Model(plant);

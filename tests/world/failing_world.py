@@ -84,7 +84,8 @@ PIECES = {"model": "cart.xml", "steps": 7, "window": 0.05, "controls": {"file": 
           "optimizer": {"method": "gauss-newton", "iterations": 2}}
 SWAY = {"model": "cart.xml", "steps": 10, "variables": [{"control": True}, {"state": "qvel"}], "loss": [{"qpos": True, "at": "all", "target": [0.1, 0]}],
         "optimizer": {"method": "gauss-newton", "jacobian": "sweep", "iterations": 2}}
-STEER = {**SWAY, "variables": [{"control": True, "lower": -1, "upper": 1}, {"state": "qvel"}], "optimizer": {"method": "ilqr", "iterations": 2}}
+STEER = {**SWAY, "variables": [{"control": True, "lower": -1, "upper": 1}, {"state": "qvel"}],
+         "optimizer": {"method": "ilqr", "iterations": 2}}
 FIT = {"model": "cart.xml", "steps": 8, "variables": [{"parameter": "dof_damping:swing", "start": 0.1, "lower": 0, "upper": 1, "prior": {"sigma": 1}},
                                                       {"delay": "log", "upper": 0.05}, {"body": "pole", "transform": "inertia", "prior": {"sigma": 0.5}}],
        "loss": [{"name": "log", "qpos": "swing", "target": {"file": "log.csv"}, "at": [0, 0.039, 0.091, 0.13], "sigma": 0.1}],
@@ -136,7 +137,8 @@ def write_inputs(place, program):
     for name, text in texts.items():
         (place / name).write_text(text)
     found = {"variables": [{"name": "push", "value": [0.1, 0.2, 0.3]}], "parameters": {}}
-    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found, "follow.json": FOLLOW, "pieces.json": PIECES, "sway.json": SWAY, "steer.json": STEER,
+    for name, task in {"throw.json": THROW, "learn.json": LEARN, "found.json": found, "follow.json": FOLLOW, "pieces.json": PIECES, "sway.json": SWAY,
+                       "steer.json": STEER,
                        "starts.json": FIT,
                        "late.json": {"variables": [{"name": "delay", "value": [0.01]}], "parameters": {}},
                        "long.json": {**SWAY, "steps": 150, "optimizer": {"method": "lbfgs", "iterations": 12, "starts": 4}}}.items():
