@@ -97,6 +97,9 @@ pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) 
   if (!pbMethod_Find(m.method, &m.o.method))
     return pbTaskReader_FailAt(r, "method", "%s", pbMethod_Unknown(m.method, text, sizeof text));
 
+  if (json_object_get(object, "second_order") && m.o.method != pb_methodIlqr)
+    return pbTaskReader_FailAt(r, "second_order", "method \"%s\" has none: ilqr does", pbMethod_Name(m.o.method));
+
   // to the minimizer zero means its default, a negative value zero
   if (m.o.beta1 == 0 && json_object_get(object, "beta1")) m.o.beta1 = -1;
   if (m.o.beta2 == 0 && json_object_get(object, "beta2")) m.o.beta2 = -1;

@@ -82,8 +82,8 @@ static double mean_diagonal(const pbRiccati *s, int from, int to) {
   return to > from ? sum / (to - from) : 0;
 }
 
-// W: rows of P by the group's knots, and what damping adds to them: states by mean curvature `of_states` after the step, knots
-// by that which they have themselves.
+// W: rows of P by the group's knots, and what damping adds to them: states by their mean curvature
+// after the step, `of_states`, knots by the mean of the group's.
 static void gather_rows(pbFeedback *f, const Group *g, double lambda, double of_states) {
   const pbRiccati *s = f->of;
   size_t n = (size_t)s->n, size = (size_t)s->size;
@@ -167,8 +167,8 @@ static void find_gains(pbFeedback *f, const Group *g, const pbBoxQp *q) {
   }
 }
 
-// What group's knot a adds to the promise, with moves y: of q, which moves of later steps have changed, only the rest is there
-// when moves are small.
+// What the move of a knot adds to the promise. slope: the loss's by the knot when all later knots make their moves, of which
+// `moved` is what those have added (their part is of second order); pulled: the slope that the group's own moves add.
 static void promise(pbFeedback *f, double move, double slope, double moved, double pulled) {
   f->linear += 2 * move * (slope - moved);
   f->quadratic += move * (2 * moved + pulled);
@@ -180,9 +180,9 @@ static void go_on_without(pbFeedback *f, const Group *g, const double *y) {
   pbRiccati *s = f->of;
   size_t size = (size_t)s->size;
   double *q = s->q, *before = s->before, *moved = f->moved;
-  memset(before, 0, size * sizeof *before);
 
-  // before: what moves add to q here
+  // borrowed for what the moves of this group add to q
+  memset(before, 0, size * sizeof *before);
   for (int a = 0; a < g->count; a++) {
     int at = f->at[a];
     const double *row = s->P + (size_t)at * size, *K = f->W + (size_t)a * size;

@@ -4,7 +4,7 @@
 //
 // Damping lambda is of states (Tassa, Erez & Todorov 2012): the value after each step is made steeper by lambda times its mean
 // curvature in all directions, for the choice of moves alone, so that a trajectory stays near the one that it was linearized
-// about.
+// about; knots and unknowns of the initial state likewise, by the mean curvature of those that are chosen together.
 #ifndef PB_FEEDBACK_H
 #define PB_FEEDBACK_H
 

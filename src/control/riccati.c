@@ -262,7 +262,7 @@ void pbRiccati_PullBack(pbRiccati *s, int k) {
   add_rows(s, k);
 
   size_t entries = (size_t)s->size * (size_t)s->size;
-  if (!s->bent) return;
+  if (!s->hessians) return;
   for (size_t i = 0; i < entries; i++) s->P[i] += s->C[(size_t)k * entries + i];
 }
 

@@ -23,7 +23,7 @@ typedef struct pbRiccati {
   size_t *first;  // steps + 2: rows first[k] .. first[k + 1] - 1 are of state k
   double *G, *r;  // (rows, size) and rows: residuals by the state and the knots at hand, of the last state those of the last step
   double *C;      // (steps, size, size): what the step's own curvature adds to P there; NULL: none. The caller's
-  bool bent;      // whether it does
+  bool hessians;  // whether they are added
   bool *linear;   // rows: no residual, but 2 r G x in place of (r + G x)^2; zero from Create on
   // Workspace
   double *P, *Y, *Z;           // size x size, n x size, slots x slots

@@ -14,7 +14,7 @@ typedef struct pbAlong {  // one trajectory
   // controls; what linearizing needs
   double *A, *B, *weight, *row, *room;
   // with second derivatives of steps: costates after each step (steps, n), one of these by state and controls, room to find it
-  double *costates, *H, *bend_room;
+  double *costates, *H, *hessian_room;
   double *states;  // (steps + 1, nx): where it is linearized; NULL: nobody asks
   size_t rows;     // that are written
   int next;        // of the terms' states

@@ -92,16 +92,18 @@ static pbStatus end_evaluation(pbOptimizer *o, const double *x, pbStatus status,
   return pb_ok;
 }
 
+static pbStatus check_gradient(const pbOptimizer *o, pbStatus status, const double *gradient) {
+  if (status != pb_ok || pb_allFinite(gradient, (size_t)o->n)) return status;
+
+  int i = 0;
+  while (isfinite(gradient[i])) i++;
+  return pbContext_Fail(o->ctx, pb_not_finite, "the gradient by unknown %d is not finite", i);
+}
+
 pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, double *gradient) {
   o->h->gradients++;
   pbStatus status = o->problem.gradient(o->problem.user, x, value, gradient);
-  if (status == pb_ok && !pb_allFinite(gradient, (size_t)o->n)) {
-    int i = 0;
-    while (isfinite(gradient[i])) i++;
-    status = pbContext_Fail(o->ctx, pb_not_finite, "the gradient by unknown %d is not finite", i);
-  }
-
-  return end_evaluation(o, x, status, value);
+  return end_evaluation(o, x, check_gradient(o, status, gradient), value);
 }
 
 static double sum_squares(const pbOptimizer *o, const double *r) {
@@ -129,7 +131,8 @@ pbStatus pbOptimizer_Linearize(pbOptimizer *o, const double *x, double *value, d
 
 pbStatus pbOptimizer_LinearizeLoss(pbOptimizer *o, const double *x, double *value, double *gradient) {
   o->h->gradients++;
-  return end_evaluation(o, x, o->shooting.linearize(o->shooting.user, x, value, gradient), value);
+  pbStatus status = o->shooting.linearize(o->shooting.user, x, value, gradient);
+  return end_evaluation(o, x, check_gradient(o, status, gradient), value);
 }
 
 pbStatus pbOptimizer_Try(pbOptimizer *o, double alpha, double *trial, double *value) {

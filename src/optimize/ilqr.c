@@ -1,6 +1,6 @@
 // Iterative LQR: the trajectory is linearized, a plan made with limits on controls, and the system run again with the plan's
-// feedback (Tassa, Mansard & Todorov 2014, "Control-limited differential dynamic programming"). The curvature of the loss is
-// Gauss-Newton's. Tests: tests/unit/test_ilqr.c.
+// feedback (Tassa, Mansard & Todorov 2014, "Control-limited differential dynamic programming"). How
+// the loss curves is told by whoever linearizes it (shoot.c). Tests: tests/unit/test_ilqr.c.
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 // In the own state: damping, the factor by which it changed last (Tassa, Erez & Todorov 2012, section F), and the last plan's
 // moves.
 enum { il_lambda, il_change, il_count };
-static const double least_damping = 1e-6, most_damping = 1e10, factor = 2;
+static const double least_damping = 1e-6, most_damping = 1e12, factor = 2;
 enum { step_sizes = 8 };
 
 static size_t state_size(const pbOptimizer *o) { return il_count + (size_t)o->n; }
@@ -35,7 +35,7 @@ static void damp_less(pbOptimizer *o, double off) {
   PB_ASSERT(off >= 0);
 
   // too little to be told from none is none
-  *lambda *= *change * fmin(1, 4 * off);
+  *lambda *= *change * fmin(fmax(4 * off, 0.125), 1);
   if (*lambda < least_damping) *lambda = 0;
 }
 
@@ -81,7 +81,7 @@ static bool is_nothing(const pbOptimizer *o, double linear, double quadratic) {
 }
 
 static pbStatus find_move(pbOptimizer *o, double *trial) {
-  double linear, quadratic;
+  double linear, quadratic, before = o->own[il_lambda];
   Taken taken;
 
   // Until some plan helps; what was linearized is the same for all of them.
@@ -102,8 +102,8 @@ static pbStatus find_move(pbOptimizer *o, double *trial) {
       continue;
     }
 
-    // Short steps say that the plan reaches too far.
-    if (taken.alpha >= 0.5) damp_less(o, taken.alpha == 1 ? taken.off : 1);
+    // Short steps say that the plan reaches too far. What has just been found to be needed is kept for the next one.
+    if (taken.alpha >= 0.5 && o->own[il_lambda] <= before) damp_less(o, taken.alpha == 1 ? taken.off : 1);
     else if (taken.alpha < 0.1) damp_more(o);
     return pb_ok;
   }

@@ -11,6 +11,8 @@
 #include "optimize/along.h"
 #include "rollout/rollout.h"
 
+static const double longest_logarithm = 2;  // of a move: a factor of 7.4
+
 typedef struct Shot {  // one trajectory
   pbTaskShooting *of;
   int t, entry;  // its number; the next of the problem's entries, backwards
@@ -28,7 +30,7 @@ struct pbTaskShooting {
   // of the call at hand
   const double *z;
   double lambda, alpha, *moves, *trial, *gradient;
-  double *tried;  // n: the knots of the last run
+  double *tried, *lower, *upper;  // n: the knots of the last run, limits of those of the next
 };
 
 static bool is_shot(const pbTaskShooting *s, int t) { return !s->task->trajectories[t].test; }
@@ -51,16 +53,18 @@ static pbStatus create_shot(pbTaskShooting *s, int t) {
   if (!along->states || !shot->x || !shot->states || !shot->entered)
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the states of a trajectory", task->name);
 
-  return task->second_order ? pbTaskSweep_BeginBends(s->sweep, t) : pb_ok;
+  return task->second_order ? pbTaskSweep_BeginHessians(s->sweep, t) : pb_ok;
 }
 
 pbStatus pbTaskShooting_Create(pbTask *task, pbTaskShooting **created) {
   pbTaskShooting *s = *created = pbContext_Alloc(task->ctx, sizeof *s);
   if (s) s->shots = pbContext_AllocArray(task->ctx, (size_t)task->trajectory_count, sizeof *s->shots);
-  if (s) s->tried = pbContext_AllocArray(task->ctx, (size_t)task->n + 1, sizeof *s->tried);
+  if (s) s->tried = pbContext_AllocArray(task->ctx, 3 * (size_t)task->n + 1, sizeof *s->tried);
   if (!s || !s->shots || !s->tried) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for feedback", task->name);
 
   // what feedback needs of a trajectory is sized by its sweep
+  s->lower = s->tried + task->n;
+  s->upper = s->lower + task->n;
   s->task = task;
   PB_TRY(pbTaskSweep_Create(task, &s->sweep));
   for (int t = 0; t < task->trajectory_count; t++) {
@@ -89,44 +93,54 @@ void pbTaskShooting_Destroy(pbTask *task, pbTaskShooting *s) {
 // ---- linearize, plan ----------------------------------------------------------------------------------------------------
 static void each(pbTaskShooting *s, pbPoolWork work) { pbGroups_Each(&s->task->groups, s->task->pool, work, s); }
 
-static void gradient_task(void *user, int t, int worker) {
+// On the trajectory's own thread, right after its run.
+static pbStatus take_trajectory(void *user, int t) {
   pbTaskShooting *s = user;
   pbAlong *along = &s->sweep->along[t];
-  pbTrajectory *tr = &s->task->trajectories[t];
+  const pbTaskTaker taker = pbTaskSweep_Taker(s->sweep);
+  PB_TRY(taker.take(taker.user, t));
   pbRiccati_Gradient(&along->riccati, s->gradient, along->costates);
 
-  tr->worker = worker;
-  tr->status = s->task->second_order ? pbTaskSweep_Bend(s->sweep, t) : pb_ok;
+  return s->task->second_order ? pbTaskSweep_TakeHessians(s->sweep, t) : pb_ok;
 }
 
 pbStatus pbTaskShooting_Linearize(pbTaskShooting *s, const double *z, double *value, double *gradient) {
-  const pbTaskTaker taker = pbTaskSweep_Taker(s->sweep);
-  PB_TRY(pbTask_Linearize(s->task, z, value, NULL, &taker));
+  const pbTaskTaker taker = {take_trajectory, s};
 
   // of what no trajectory sees, zero
   memset(gradient, 0, (size_t)s->task->n * sizeof *gradient);
   s->gradient = gradient;
-  each(s, gradient_task);
+  PB_TRY(pbTask_Linearize(s->task, z, value, NULL, &taker));
   for (int i = 0; i < s->task->n; i++) gradient[i] *= 2;
-
-  // the first that failed, whoever was first
-  for (int t = 0; t < s->task->trajectory_count; t++) {
-    const pbTrajectory *tr = &s->task->trajectories[t];
-    if (is_shot(s, t) && tr->status != pb_ok) return pbContext_Fail(s->task->ctx, tr->status, "%s", pbContext_Error(tr->ctx));
-  }
 
   return pb_ok;
 }
 
-// Where second derivatives bend the loss downwards, Gauss-Newton's curvature alone.
+// Limits of the moves at hand: those of the task, and of logarithms a factor, since they are straight for short moves alone.
+static void limit_moves(pbTaskShooting *s, const double *z) {
+  const pbTask *task = s->task;
+  memcpy(s->lower, task->lower, (size_t)task->n * sizeof *s->lower);
+  memcpy(s->upper, task->upper, (size_t)task->n * sizeof *s->upper);
+
+  for (int v = 0; v < task->variable_count; v++) {
+    const pbVariable *of = &task->variables[v];
+    int count = of->logarithm ? of->count : 0;
+    for (int i = of->first; i < of->first + count; i++) {
+      s->lower[i] = fmax(s->lower[i], z[i] - longest_logarithm / of->scale);
+      s->upper[i] = fmin(s->upper[i], z[i] + longest_logarithm / of->scale);
+    }
+  }
+}
+
+// Where second derivatives make the loss curve downwards, or a plan with them would lead upwards, Gauss-Newton's curvature alone.
 static void plan_task(void *user, int t, int worker) {
   pbTaskShooting *s = user;
   pbFeedback *f = &s->shots[t].feedback;
   bool planned = false;
   (void)worker;
-  for (int bent = s->task->second_order; bent >= 0 && !planned; bent--) {
-    f->of->bent = bent;
-    planned = pbFeedback_Plan(f, s->lambda, s->z, s->task->lower, s->task->upper, s->moves);
+  for (int hessians = s->task->second_order; hessians >= 0 && !planned; hessians--) {
+    f->of->hessians = hessians;
+    planned = pbFeedback_Plan(f, s->lambda, s->z, s->lower, s->upper, s->moves) && f->linear <= 0;
   }
   s->shots[t].planned = planned;
 }
@@ -138,6 +152,7 @@ bool pbTaskShooting_Plan(pbTaskShooting *s, const double *z, double lambda, doub
 
   // what each needs
   s->z = z;
+  limit_moves(s, z);
   s->lambda = lambda;
   s->moves = moves;
   each(s, plan_task);
@@ -154,7 +169,7 @@ bool pbTaskShooting_Plan(pbTaskShooting *s, const double *z, double lambda, doub
 }
 
 // ---- run again ----------------------------------------------------------------------------------------------------------
-static double within(const pbTask *task, int i, double z) { return fmin(fmax(z, task->lower[i]), task->upper[i]); }
+static double within(const pbTaskShooting *s, int i, double z) { return fmin(fmax(z, s->lower[i]), s->upper[i]); }
 
 // Before step k from state x: the knots that enter there, and the controls of the step.
 static void steer(void *user, int k, const double *x) {
@@ -178,7 +193,7 @@ static void steer(void *user, int k, const double *x) {
     const pbRiccatiEntry *in = &riccati->entries[shot->entry];
     int i = in->unknown;
     double move = pbFeedback_Move(&shot->feedback, shot->entry, s->alpha, shot->x);
-    s->trial[i] = within(task, i, s->z[i] + (isfinite(move) ? move : 0));  // too far off to be answered: the run is none
+    s->trial[i] = within(s, i, s->z[i] + (isfinite(move) ? move : 0));  // too far off to be answered: the run is none
     shot->x[riccati->n + in->slot] = s->trial[i] - s->z[i];
   }
 
@@ -192,7 +207,7 @@ static void steer_all(pbTaskShooting *s, bool on) {
 
     // on threads each has its own
     r->steer = on ? steer : NULL;
-    r->steerer = &s->shots[t];
+    r->steer_user = &s->shots[t];
   }
 }
 
@@ -210,7 +225,7 @@ pbStatus pbTaskShooting_Try(pbTaskShooting *s, const double *z, double alpha, do
     int starts = is_shot(s, t) ? riccati->start_count : 0;
     for (int a = 0; a < starts; a++) {
       int i = riccati->start_unknown[a];
-      trial[i] = within(s->task, i, z[i] + alpha * s->shots[t].feedback.start_move[a]);
+      trial[i] = within(s, i, z[i] + alpha * s->shots[t].feedback.start_move[a]);
     }
   }
 

@@ -54,7 +54,7 @@ const char *pbTaskSweep_WhyNot(const pbTask *task) {
   // What needs other derivatives than those of one step after the other, in one world.
   if (pbTask_IsTruncated(task)) why = "gradients are truncated";
   if (pbTask_Sampled(task)) why = "worlds are drawn";
-  if (task->prior_count) why = "something is known of a variable before";
+  if (task->prior_count) why = "a variable has a prior";
   if (task->gradient != pb_gradientExact) why = "its mode is not 'exact'";
   for (int i = 0; i < task->variable_count && !why; i++) why = refuse_variable(task, &task->variables[i]);
 
@@ -405,24 +405,24 @@ static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratc
 }
 
 // ---- second derivatives of steps --------------------------------------------------------------------------------------
-pbStatus pbTaskSweep_BeginBends(pbTaskSweep *sweep, int t) {
+pbStatus pbTaskSweep_BeginHessians(pbTaskSweep *sweep, int t) {
   pbTask *task = sweep->task;
   const pbTermSet *set = &task->trajectories[t].terms;
   pbAlong *a = &sweep->along[t];
   size_t n = (size_t)set->n, all = n + (size_t)set->nu, steps = (size_t)set->steps, size = (size_t)a->riccati.size;
-  a->costates = pbContext_AllocArray(task->ctx, steps * n + all * all + pbRollout_BendRoom(task->model), sizeof(double));
+  a->costates = pbContext_AllocArray(task->ctx, steps * n + all * all + pbRollout_HessianRoom(task->model), sizeof(double));
   a->riccati.C = pbContext_AllocArray(task->ctx, steps * size, size * sizeof(double));
   if (!a->costates || !a->riccati.C)
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for second derivatives", task->name);
 
   a->H = a->costates + steps * n;
-  a->bend_room = a->H + all * all;
+  a->hessian_room = a->H + all * all;
 
   return pb_ok;
 }
 
 // H by state and controls as C by state and knots.
-static void bend_by_knots(const pbAlong *a, size_t all, double *C) {
+static void hessian_by_knots(const pbAlong *a, size_t all, double *C) {
   const pbRiccati *s = &a->riccati;
   for (int i = 0; i < s->size; i++) {
     int row = i < s->n ? i : s->n + a->actuator[i - s->n];
@@ -432,7 +432,7 @@ static void bend_by_knots(const pbAlong *a, size_t all, double *C) {
   }
 }
 
-pbStatus pbTaskSweep_Bend(pbTaskSweep *sweep, int t) {
+pbStatus pbTaskSweep_TakeHessians(pbTaskSweep *sweep, int t) {
   pbTask *task = sweep->task;
   pbTrajectory *tr = &task->trajectories[t];
   pbAlong *a = &sweep->along[t];
@@ -443,9 +443,9 @@ pbStatus pbTaskSweep_Bend(pbTaskSweep *sweep, int t) {
   // step by step, in no order that matters
   for (int k = 0; k < s->steps; k++) {
     const double *x = a->states + (size_t)k * nx, *costate = a->costates + (size_t)k * (size_t)s->n;
-    PB_TRY(pbRollout_Bend(tr->rollout, k, x, costate, a->H, a->bend_room));
+    PB_TRY(pbRollout_Hessian(tr->rollout, k, x, costate, a->H, a->hessian_room));
     pbAlong_Weigh(task, t, k, a->weight);
-    bend_by_knots(a, all, s->C + (size_t)k * entries);
+    hessian_by_knots(a, all, s->C + (size_t)k * entries);
   }
 
   return pb_ok;

@@ -23,9 +23,9 @@ bool pbTaskSweep_Solve(pbTaskSweep *sweep, double lambda, const double *D, const
 double pbTaskSweep_Squared(pbTaskSweep *sweep, const double *p);
 
 // Second derivatives of the steps of a trajectory go to its sweep, from costates and states that are kept: of the loss's own
-// costates that is all that Newton's method adds to Gauss-Newton's but for what terms curve. Errors of Bend are in the
+// costates that is all that Newton's method adds to Gauss-Newton's but for what terms curve. Errors are in the
 // trajectory's context.
-PB_NODISCARD pbStatus pbTaskSweep_BeginBends(pbTaskSweep *sweep, int t);  // memory; freed with the sweep
-PB_NODISCARD pbStatus pbTaskSweep_Bend(pbTaskSweep *sweep, int t);
+PB_NODISCARD pbStatus pbTaskSweep_BeginHessians(pbTaskSweep *sweep, int t);  // memory; freed with the sweep
+PB_NODISCARD pbStatus pbTaskSweep_TakeHessians(pbTaskSweep *sweep, int t);
 
 #endif

@@ -373,7 +373,7 @@ static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *ou
 
 // Step k of the first sweep, and what it says.
 static pbStatus first_step(pbRollout *r, int k, int left, pbRolloutOutput *out) {
-  if (r->steer) r->steer(r->steerer, k, r->x);
+  if (r->steer) r->steer(r->steer_user, k, r->x);
   PB_TRY(pbPrescribed_Check(r, k));
   PB_TRY(advance(r, k, left, out));
 

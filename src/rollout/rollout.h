@@ -49,8 +49,8 @@ struct pbRollout {
   int told_from, told_steps;  // of a part of a longer rollout: how messages count its steps; 0: by themselves
   void (*watch)(void *watcher, pbScratch *scratch);  // called after each step of a Forward, before its record; NULL: nobody
   void *watcher;
-  void (*steer)(void *steerer, int k, const double *x);  // called before step k of a Forward: may write that row of the inputs
-  void *steerer;
+  void (*steer)(void *steer_user, int k, const double *x);  // called before step k of a Forward: may write that row of the inputs
+  void *steer_user;
   struct pbStepCheck *step_check;  // while a Vjp checks steps
   pbTruncation truncation;         // of the Vjp at hand
   pbPulled *pulled;                // lent; NULL: none
@@ -184,10 +184,10 @@ typedef struct pbLinearized {
 PB_NODISCARD pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out);
 size_t pbRollout_LinearizeRoom(const pbModel *m);
 
-// ---- bend.c: second derivatives of step k from state x, of costate'next by state and controls, (n + nu) squared, symmetric;
-// after a Forward. room: pbRollout_BendRoom numbers.
-PB_NODISCARD pbStatus pbRollout_Bend(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room);
-size_t pbRollout_BendRoom(const pbModel *m);
+// ---- hessian.c: second derivatives of step k from state x, of costate'next by state and controls, (n + nu) squared, symmetric;
+// after a Forward. room: pbRollout_HessianRoom numbers.
+PB_NODISCARD pbStatus pbRollout_Hessian(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room);
+size_t pbRollout_HessianRoom(const pbModel *m);
 
 // ---- rollout.c, one step
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.

@@ -49,6 +49,16 @@
   "</mujoco>\", \"controls\": [0.2, 1, -0.5], \"init\": {\"joints\": {\"ball\": {\"qpos\": [0.8, 0.2, 0.5, 0.1], \"qvel\": [1, " \
   "-2, 6]}, \"root\": {\"qvel\": [0.1, 0.3, -1, 3, -2, 1]}}}"
 
+#define POLE                                                                                                                     \
+  "\"model\": \"<mujoco><option timestep='0.02'/><worldbody><body name='cart'><joint name='x' type='slide' axis='1 0 0'/><geom " \
+  "type='box' size='.2 .1 .1' mass='1' contype='0' conaffinity='0'/><body><joint name='a' axis='0 1 0'/><geom type='capsule' "   \
+  "size='.02' fromto='0 0 0 0 0 -.6' mass='.1' contype='0' conaffinity='0'/>%s</body></body></worldbody><actuator><motor "       \
+  "joint='x'/></actuator></mujoco>\", \"steps\": %d"
+#define SECOND_POLE                                                                                                     \
+  "<body pos='0 0 -.6'><joint name='b' axis='0 1 0'/><geom type='capsule' size='.02' fromto='0 0 0 0 0 -.5' mass='.1' " \
+  "contype='0' "                                                                                                        \
+  "conaffinity='0'/></body>"
+
 static pbTask *parse(pbContext *ctx, const char *world, const char *rest) {
   char text[16384];
   pbTask *task;
@@ -316,10 +326,13 @@ static int count_calls(void *user, const pbProgress *p) {
   return ++s->calls == s->stop_at;
 }
 
-static void test_an_interrupted_run_loses_nothing(void **state) {
+static void interrupt(pbContext *ctx, const char *more) {
   const char *file = "pb_test_ilqr_state.npy";
-  Answer whole = run(*state, BODIES, PLAN, "ilqr", 0, 6);
-  pbTask *task = parse(*state, BODIES, PLAN ", " ILQR);
+  char method[100], rest[4096];
+  snprintf(method, sizeof method, "ilqr\"%s, \"saddle\": \"leave", more);
+  Answer whole = run(ctx, BODIES, PLAN, method, 0, 6);
+  snprintf(rest, sizeof rest, "%s, \"optimizer\": {\"method\": \"ilqr\"%s}", PLAN, more);
+  pbTask *task = parse(ctx, BODIES, rest);
   Stopper stopper = {0, 3};
   pbRunResult part;
   pbRunOptions options = {.iterations = 6, .state_file = file, .resume = true, .save_seconds = 1e-9, .progress = count_calls};
@@ -333,11 +346,51 @@ static void test_an_interrupted_run_loses_nothing(void **state) {
     stopper.stop_at += 2;
     status = pbTask_Run(task, &options, &part);
   }
-  good(*state, status);
+  good(ctx, status);
   assert_true(rounds > 2 && part.resumed && part.loss == whole.loss);
   assert_memory_equal(part.z, whole.z, (size_t)pbTask_Size(task) * sizeof *part.z);
   unlink(file);
   pbTask_Destroy(task);
+}
+
+static void test_an_interrupted_run_loses_nothing(void **state) {
+  interrupt(*state, "");
+  interrupt(*state, ", \"second_order\": true");
+}
+
+// Controls by their logarithms, down to zero, where the loss is flat in them: moves are by a factor, and the answer is that of others.
+static void test_logarithms(void **state) {
+  static const char rest[] =
+      "\"variables\": [{\"control\": true, \"transform\": \"log\", \"start\": 1, \"lower\": 0, \"upper\": 5}], \"loss\": "
+      "[{\"qpos\": \"a\", \"target\": 1, \"weight\": 100}, {\"qvel\": true}, {\"control\": true, \"at\": \"all\", "
+      "\"weight\": 0.01}]";
+  char world[2048];
+  snprintf(world, sizeof world, POLE, "", 60);
+  Answer plan = run(*state, world, rest, "ilqr", 0, 200), other = run(*state, world, rest, "lbfgs", 0, 1000);
+  print_message("by logarithms: loss %.12g in %d iterations, lbfgs %.12g in %d\n", plan.loss, plan.iterations, other.loss,
+                other.iterations);
+  assert_int_equal(plan.outcome, pb_runConverged);
+  assert_true(plan.loss <= other.loss * (1 + 1e-8));
+}
+
+// A plan with second derivatives that leads upwards is none: a box on the floor, pushed by a ball, under Runge-Kutta.
+static void test_plans_lead_downwards(void **state) {
+  static const char world[] =
+      "\"model\": \"<mujoco><option timestep='0.01' integrator='RK4'/><worldbody><geom type='plane' size='5 5 .1'/><body pos='0 "
+      "0 "
+      ".1'><freejoint name='f'/><geom type='box' size='.1 .1 .1' mass='1'/></body><body pos='-.3 0 .1'><joint name='p' "
+      "type='slide' "
+      "axis='1 0 0' damping='1'/><geom type='sphere' size='.05' mass='.5'/></body><body pos='0 1 1'><joint name='b' type='ball' "
+      "damping='.01'/><geom type='capsule' fromto='0 0 0 .1 .2 -.4' size='.03' mass='.3'/></body></worldbody><actuator><motor "
+      "joint='p' ctrlrange='-20 20' ctrllimited='true'/><motor joint='b' gear='1 0 0'/><motor joint='b' gear='0 1 0'/><motor "
+      "joint='b' gear='0 0 1'/></actuator></mujoco>\", \"steps\": 40";
+  static const char rest[] =
+      "\"variables\": [{\"control\": true}, {\"state\": \"qvel\", \"joint\": \"f\", \"lower\": -1, \"upper\": 1}, {\"state\": "
+      "\"qvel\", \"joint\": \"b\"}], \"loss\": [{\"qvel\": true, \"target\": [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5], "
+      "\"weight\": 10}, {\"control\": true, \"at\": \"all\", \"weight\": 0.01}]";
+  Answer plan = run(*state, world, rest, "ilqr\", \"second_order\": true, \"saddle\": \"leave", 0, 100);
+  print_message("pushed: loss %.6g in %d iterations\n", plan.loss, plan.iterations);
+  assert_true(plan.loss < 11.5);
 }
 
 // A pendulum swings up under a torque that cannot hold it, from rest without controls: the search leaves that saddle by itself.
@@ -402,11 +455,11 @@ static void test_second_derivatives(void **state) {
     const pbTrajectory *tr = &task->trajectories[0];
     int n = tr->terms.n, all = n + tr->terms.nu;
     pbRng rng = pbRng_Seed(3);
-    double *costate = zeros((size_t)n), *H = zeros((size_t)(all * all)), *room = zeros(pbRollout_BendRoom(task->model));
+    double *costate = zeros((size_t)n), *H = zeros((size_t)(all * all)), *room = zeros(pbRollout_HessianRoom(task->model));
     double *x = zeros((size_t)tr->terms.nx), worst = 0, size = 0;
     for (int i = 0; i < n; i++) costate[i] = pbRng_Normal(&rng);
     memcpy(x, tr->terms.states + 3 * (size_t)tr->terms.nx, (size_t)tr->terms.nx * sizeof *x);
-    good(*state, pbRollout_Bend(tr->rollout, 3, x, costate, H, room));
+    good(*state, pbRollout_Hessian(tr->rollout, 3, x, costate, H, room));
 
     const double h = 2e-4;
     for (int i = 0; i < all; i++) {
@@ -432,16 +485,6 @@ static void test_second_derivatives(void **state) {
     free(x);
   }
 }
-
-#define POLE                                                                                                                     \
-  "\"model\": \"<mujoco><option timestep='0.02'/><worldbody><body name='cart'><joint name='x' type='slide' axis='1 0 0'/><geom " \
-  "type='box' size='.2 .1 .1' mass='1' contype='0' conaffinity='0'/><body><joint name='a' axis='0 1 0'/><geom type='capsule' "   \
-  "size='.02' fromto='0 0 0 0 0 -.6' mass='.1' contype='0' conaffinity='0'/>%s</body></body></worldbody><actuator><motor "       \
-  "joint='x'/></actuator></mujoco>\", \"steps\": %d"
-#define SECOND_POLE                                                                                                     \
-  "<body pos='0 0 -.6'><joint name='b' axis='0 1 0'/><geom type='capsule' size='.02' fromto='0 0 0 0 0 -.5' mass='.1' " \
-  "contype='0' "                                                                                                        \
-  "conaffinity='0'/></body>"
 
 // How far each iteration's loss is above the last one's; the least three that are above rounding come out first.
 static void last_gaps(const pbTask *task, double least, double gap[3]) {
@@ -561,6 +604,14 @@ static void test_refusals(void **state) {
     pbTask_Destroy(task);
   }
 
+  // Other methods would take no notice of it.
+  static const char more[] = "{" CARTS
+                             ", \"steps\": 5, \"variables\": [{\"control\": true}], \"loss\": [{\"qvel\": true}], "
+                             "\"optimizer\": {\"method\": \"lbfgs\", \"second_order\": true}}";
+  pbTask *none;
+  assert_int_equal(pbTask_Parse(*state, more, strlen(more), NULL, "test.json", &none), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "second_order: method \"lbfgs\" has none"));
+
   // A problem of numbers has no trajectory.
   pbOptimizer *o;
   const pbProblem problem = {.n = 1};
@@ -577,6 +628,8 @@ int main(void) {
                                      cmocka_unit_test(test_contacts_beside_gauss_newton),
                                      cmocka_unit_test(test_threads_and_memory_change_no_bit),
                                      cmocka_unit_test(test_an_interrupted_run_loses_nothing),
+                                     cmocka_unit_test(test_logarithms),
+                                     cmocka_unit_test(test_plans_lead_downwards),
                                      cmocka_unit_test(test_swing_up),
                                      cmocka_unit_test(test_second_derivatives),
                                      cmocka_unit_test(test_the_end_is_quadratic),

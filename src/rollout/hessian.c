@@ -15,7 +15,7 @@
 enum { cached_contacts = 64 };         // at most
 static const double move_size = 1e-5;  // of an entry of the tangent, of a control besides relative to it
 
-typedef struct Bend {
+typedef struct Side {
   pbRollout *r;
   int k;
   const double *x, *costate;  // of the step, and after it
@@ -25,11 +25,11 @@ typedef struct Bend {
   double *here, *ahead, *behind;  // pullbacks: by the state, then by the controls
   void *cached;
   size_t cached_room;
-} Bend;
+} Side;
 
-static Bend lay_out(pbRollout *r, int k, double *room) {
+static Side lay_out(pbRollout *r, int k, double *room) {
   size_t nx = (size_t)r->nx, n = (size_t)r->n, nu = (size_t)r->nu, all = n + nu;
-  Bend b = {.r = r, .k = k};
+  Side b = {.r = r, .k = k};
   const struct {
     double **to;
     size_t count;
@@ -48,7 +48,7 @@ static Bend lay_out(pbRollout *r, int k, double *room) {
   return b;
 }
 
-size_t pbRollout_BendRoom(const pbModel *m) {
+size_t pbRollout_HessianRoom(const pbModel *m) {
   size_t nx = (size_t)pbModel_StateSize(m), n = (size_t)pbModel_TangentSize(m), nu = (size_t)pb_controls(m);
   size_t cached = pbCached_Room(m, cached_contacts) / sizeof(double) + 64 / sizeof(double);
   return 3 * nx + (size_t)pbTape_Size(m) + 6 * n + 4 * nu + cached + 1;
@@ -70,7 +70,7 @@ static void turn_all(const pbModel *m, const double *turns, double sign, double 
 
 // The pullback of the costate through the step from b->from, where controls are b->ctrl, in the tangent spaces of x and of the
 // state after it.
-static pbStatus pull_from(Bend *b, double *bar) {
+static pbStatus pull_from(Side *b, double *bar) {
   pbRollout *r = b->r;
   pbInput input = pbRollout_InputAt(r, b->k);
   size_t size = 0;
@@ -100,7 +100,7 @@ static pbStatus pull_from(Bend *b, double *bar) {
 }
 
 // From x moved along entry `which` of state and controls by `by`.
-static pbStatus pull_beside(Bend *b, int which, double by, double *bar) {
+static pbStatus pull_beside(Side *b, int which, double by, double *bar) {
   const pbRollout *r = b->r;
   pbInput input = pbRollout_InputAt(r, b->k);
   PB_ASSERT(which < r->n + r->nu);
@@ -137,30 +137,37 @@ static double size_of_control(const pbRollout *r, int k, int a) {
   return a >= 0 && ctrl ? fabs(ctrl[a]) : 0;
 }
 
-pbStatus pbRollout_Bend(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room) {
-  PB_ASSERT(k >= 0 && k < r->plan.steps);
-  Bend b = lay_out(r, k, room);
+// A step beside x that cannot be made leaves its column out, as a kink does; what ends all work ends this.
+static bool is_lost(pbStatus status) { return status == pb_no_memory || status == pb_interrupted; }
+
+static pbStatus take_column(Side *b, int j, double rounding, double *H) {
+  const pbRollout *r = b->r;
   int all = r->n + r->nu;
+  double by = move_size * (1 + size_of_control(r, b->k, j - r->n));
+  pbStatus status = pull_beside(b, j, by, b->ahead);
+  if (status == pb_ok) status = pull_beside(b, j, -by, b->behind);
+  if (is_lost(status)) return status;
+
+  for (int i = 0; i < all; i++) H[i] = status == pb_ok ? quotient(b->behind[i], b->here[i], b->ahead[i], by, rounding) : 0;
+  return pb_ok;
+}
+
+pbStatus pbRollout_Hessian(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room) {
+  PB_ASSERT(k >= 0 && k < r->plan.steps);
+  Side b = lay_out(r, k, room);
+  size_t all = (size_t)r->n + (size_t)r->nu;
   b.x = x;
   b.costate = costate;
-  pbStatus status = pull_beside(&b, -1, 0, b.here);
-  double rounding = 1e-12 * size_of(b.here, all);
+  if (pbProgressMeter_At(&r->meter, "curvature", k, r->plan.steps)) return pbRollout_Stopped(r, k);
 
-  for (int j = 0; j < all && status == pb_ok; j++) {
-    double by = move_size * (1 + size_of_control(r, k, j - r->n));
-    status = pull_beside(&b, j, by, b.ahead);
-    if (status == pb_ok) status = pull_beside(&b, j, -by, b.behind);
-    for (int i = 0; i < all; i++)
-      H[(size_t)j * (size_t)all + (size_t)i] = quotient(b.behind[i], b.here[i], b.ahead[i], by, rounding);
-  }
+  pbStatus status = pull_beside(&b, -1, 0, b.here);
+  double rounding = 1e-12 * size_of(b.here, (int)all);
+  for (size_t j = 0; j < all && status == pb_ok; j++) status = take_column(&b, (int)j, rounding, H + j * all);
   pbCached_Leave(r->scratch);
 
-  // Half of what is seen from one side alone: a kink by the other.
-  for (int i = 0; i < all; i++) {
-    for (int j = 0; j < i; j++) {
-      double *one = &H[(size_t)i * (size_t)all + (size_t)j], *other = &H[(size_t)j * (size_t)all + (size_t)i];
-      *one = *other = (*one + *other) / 2;
-    }
+  // Of what is left out by one of two, half.
+  for (size_t i = 0; i < all; i++) {
+    for (size_t j = 0; j < i; j++) H[i * all + j] = H[j * all + i] = (H[i * all + j] + H[j * all + i]) / 2;
   }
 
   return status;
