@@ -1,4 +1,4 @@
-"""What README, docs/index.md, docs/python.md, docs/identify.md, docs/stuck.md and the guide say in Python runs as it stands there,
+"""What README, docs/index.md, docs/python.md, docs/identify.md, docs/stuck.md, docs/control.md and the guide say in Python runs as it stands there,
 each page from its top, and prints what the page says. Pages of docs/gallery are run by the site's build (docs/site/scenes.py).
 """
 import os
@@ -14,7 +14,7 @@ import snippets  # noqa: E402
 
 WITHOUT = {"gallery.md", "install.md"}  # pages of the guide with no Python
 GUIDE = sorted(path.name for path in pathlib.Path(ROOT, "docs", "guide").glob("*.md") if path.name not in WITHOUT)
-PAGES = ["README.md", "docs/index.md", "docs/python.md", "docs/identify.md", "docs/stuck.md",
+PAGES = ["README.md", "docs/index.md", "docs/python.md", "docs/identify.md", "docs/stuck.md", "docs/control.md",
          *(f"docs/guide/{name}" for name in GUIDE)]
 
 
