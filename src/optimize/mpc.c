@@ -43,6 +43,8 @@ static bool plan(void *user, const double *z, double lambda, double *moves, doub
   pbMpc *mpc = user;
   double begun = pb_seconds();
   bool planned = pbTaskShooting_Plan(mpc->shooting, z, lambda, moves, linear, quadratic);
+
+  // gains are of the last that there was
   mpc->news->plan_seconds += pb_seconds() - begun;
   mpc->planned |= planned;
   return planned;
@@ -71,6 +73,8 @@ static pbStatus check_task(pbContext *ctx, const pbTask *task) {
 
 static pbStatus allocate(pbMpc *mpc) {
   const pbTask *task = mpc->task;
+
+  // of the task's unknowns, of the horizon's controls, states and gains
   size_t n = (size_t)task->n, steps = (size_t)mpc->plan.steps, nu = (size_t)mpc->plan.nu, nx = (size_t)mpc->plan.nx;
   const struct {
     double **to;
@@ -94,6 +98,8 @@ static pbStatus allocate(pbMpc *mpc) {
 static pbStatus begin(pbMpc *mpc) {
   pbTask *task = mpc->task;
   pbTrajectory *tr = &task->trajectories[0];
+
+  // the plan before the first one is the task's start, standing where it begins
   memcpy(mpc->z, task->start, (size_t)task->n * sizeof *mpc->z);
   memcpy(mpc->x0, tr->x0, (size_t)mpc->plan.nx * sizeof *mpc->x0);
   PB_TRY(pbTask_Apply(task, mpc->z));
@@ -254,6 +260,8 @@ static void keep_plan(pbMpc *mpc) {
 
 pbStatus pbMpc_Plan(pbMpc *mpc, double elapsed, const double *x, const pbMpcLimits *limits, pbMpcNews *told) {
   static const pbMpcLimits one = {.iterations = 1};
+
+  // nothing is changed by what is refused
   pbMpcNews news = {.loss = NAN, .guess_loss = NAN};
   double begun = pb_seconds();
   char text[400];

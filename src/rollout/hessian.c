@@ -127,6 +127,7 @@ static double quotient(double behind, double here, double ahead, double by, doub
 
 static double size_of(const double *v, int n) {
   double most = 0;
+  PB_ASSERT(n > 0);
   for (int i = 0; i < n; i++) most = fmax(most, fabs(v[i]));
   return most;
 }

@@ -358,7 +358,8 @@ static void test_an_interrupted_run_loses_nothing(void **state) {
   interrupt(*state, ", \"second_order\": true");
 }
 
-// Controls by their logarithms, down to zero, where the loss is flat in them: moves are by a factor, and the answer is that of others.
+// Controls by their logarithms, down to zero, where the loss is flat in them: moves are by a factor, and the answer is that of
+// others.
 static void test_logarithms(void **state) {
   static const char rest[] =
       "\"variables\": [{\"control\": true, \"transform\": \"log\", \"start\": 1, \"lower\": 0, \"upper\": 5}], \"loss\": "
