@@ -9,6 +9,12 @@
 extern "C" {
 #endif
 
+// Feedback along a trajectory of a task at z, whatever found it: gains (steps, nu, TangentSize) of the linear-quadratic
+// regulator for the task's loss along its run. A state that is off by d, in the tangent space of the run's, is answered by gain
+// d; zero for controls that are no unknowns, or are held at their limits. Of a task that "ilqr" can solve, of a trajectory that
+// it fits; else pb_bad_input.
+PB_API PB_NODISCARD pbStatus pbTask_Gains(pbTask *task, const double *z, int trajectory, double *gain);
+
 // A plan of a task (docs/task.md) that "ilqr" can solve, with one trajectory, whose variables are controls alone: its steps are
 // the horizon, its start the first guess. The task is borrowed, and not to be used while there is a controller of it. One
 // thread at a time; after Create no call takes memory.

@@ -7,6 +7,7 @@
 
 #include <pullback/trajectory.h>
 
+#include "optimize/task.h"
 #include "base/context.h"
 
 const char *pbRun_Say(const pbProgress *progress, char *text, size_t size) {
@@ -90,6 +91,17 @@ static pbStatus keep_poses(Answer *a) {
   return pb_ok;
 }
 
+// Feedback along a plan: what iLQR found beside its controls.
+static pbStatus add_gains(const Answer *a, pbArrays *set) {
+  const pbModel *m = a->s.model;
+  size_t shape[] = {(size_t)a->s.steps, (size_t)pbModel_Size(m, "nu"), (size_t)pbModel_TangentSize(m)};
+  double *gain;
+  if (!a->task->has_gains || pbTask_IsTest(a->task, a->trajectory)) return pb_ok;
+
+  PB_TRY(pbArrays_AddReals(set, "gain", 3, shape, NULL, &gain));
+  return pbTask_Gains(a->task, a->z, a->trajectory, gain);
+}
+
 static pbStatus simulate(Answer *a, pbArrays *set, pbStepNotes *notes) {
   const pbModel *m = a->s.model;
   size_t nx = (size_t)pbModel_StateSize(m), controls = (size_t)a->s.steps * (size_t)pbModel_Size(m, "nu");
@@ -101,7 +113,9 @@ static pbStatus simulate(Answer *a, pbArrays *set, pbStepNotes *notes) {
   a->s.x0 = a->x0;
   a->s.input.ctrl = a->control;
   PB_TRY(keep_poses(a));
-  return pbSimulation_Run(a->ctx, &a->s, set, notes);
+  PB_TRY(pbSimulation_Run(a->ctx, &a->s, set, notes));
+
+  return add_gains(a, set);
 }
 
 pbStatus pbTask_Simulate(pbContext *ctx, pbTask *task, const pbTaskAnswer *answer, pbArrays *set, pbStepNotes *notes) {

@@ -247,6 +247,7 @@ static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerO
   if (o->method == pb_methodGaussNewton && task->m == 0) return refuse_gauss_newton(task);
 
   l->method = o->method;
+  task->has_gains = o->method == pb_methodIlqr;
   task->sample.seed = o->seed;
   task->sample.fresh = pbTask_Sampled(task) && (o->method == pb_methodAdam || o->method == pb_methodEs);
   l->key = o->seed * 0x9e3779b97f4a7c15u + (uint64_t)o->method;

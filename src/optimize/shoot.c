@@ -2,6 +2,8 @@
 // Tests: tests/unit/test_ilqr.c.
 #include "optimize/shoot.h"
 
+#include <pullback/control.h>
+
 #include <math.h>
 #include <string.h>
 
@@ -273,4 +275,37 @@ void pbTaskShooting_Gains(const pbTaskShooting *s, int t, double *gain) {
       for (size_t i = 0; i < n; i++) to[i] -= along->weight[c] * answer[i];
     }
   }
+}
+
+// As little damping as there is a plan with.
+static pbStatus gains_at(pbTaskShooting *s, const double *z, int t, double *numbers, double *gain) {
+  const double most = 1e6;
+  size_t n = (size_t)s->task->n;
+  double *gradient = numbers, *moves = numbers + n, value, linear, quadratic, lambda = 0;
+  PB_TRY(pbTaskShooting_Linearize(s, z, &value, gradient));
+
+  while (!pbTaskShooting_Plan(s, z, lambda, moves, &linear, &quadratic)) {
+    lambda = fmax(10 * lambda, 1e-9);
+    if (lambda > most) return pbContext_Fail(s->task->ctx, pb_singular, "%s: no feedback is best along its run", s->task->name);
+  }
+  pbTaskShooting_Gains(s, t, gain);
+
+  return pb_ok;
+}
+
+pbStatus pbTask_Gains(pbTask *task, const double *z, int t, double *gain) {
+  const char *why = pbTaskSweep_WhyNot(task);
+  if (!why && task->trajectories[t].test) why = "the trajectory tests the answer";
+  if (why) return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: there is no feedback along its run: %s", task->name, why);
+
+  // the plan's own room, given back
+  pbTaskShooting *s = NULL;
+  double *numbers = pbContext_AllocArray(task->ctx, 2 * (size_t)task->n + 1, sizeof(double));
+  pbStatus status = numbers ? pb_ok : pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for feedback", task->name);
+  if (status == pb_ok) status = pbTaskShooting_Create(task, &s);
+  if (status == pb_ok) status = gains_at(s, z, t, numbers, gain);
+  pbTaskShooting_Destroy(task, s);
+  pbContext_Free(task->ctx, numbers);
+
+  return status;
 }

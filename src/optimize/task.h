@@ -349,6 +349,7 @@ struct pbTask {
   pbOptimizerOptions optimizer;
   pbJacobianKind jacobian;  // of gauss-newton
   bool second_order;        // of ilqr: with second derivatives of steps
+  bool has_gains;           // the last run was of ilqr: results have its feedback
   pbRate *rates;
   int iterations;
   bool report_saddles;  // a search that ends at one stays there

@@ -110,6 +110,32 @@ static void test_feedback_is_optimal(void **state) {
   free(x);
 }
 
+// Gains at the answer of a search are those of a plan that had nothing left to do, of whatever method.
+static void test_gains_of_a_run(void **state) {
+  pbTask *task = carts(*state, 25, "{\"control\": true}");
+  size_t n = (size_t)pbModel_TangentSize(pbTask_Model(task));
+  double *gain = zeros(25 * 2 * n), *x = start_state(*state, task, 0, 0);
+  static const char *const methods[] = {"ilqr", "lbfgs"};
+  pbMpc *mpc;
+  good(*state, pbMpc_Create(*state, task, &mpc));
+  good(*state, pbMpc_Plan(mpc, 0, x, &(pbMpcLimits){.iterations = 5}, NULL));
+  double *expected = zeros(25 * 2 * n);
+  memcpy(expected, pbMpc_Get(mpc).gain, 25 * 2 * n * sizeof *expected);
+  pbMpc_Destroy(mpc);
+
+  for (int k = 0; k < 2; k++) {
+    pbRunResult result;
+    good(*state, pbTask_Run(task, &(pbRunOptions){.method = methods[k]}, &result));
+    good(*state, pbTask_Gains(task, result.z, 0, gain));
+    for (size_t i = 0; i < 25 * 2 * n; i++) assert_near(gain[i], expected[i], 1e-10);
+  }
+  assert_true(fabs(gain[0]) > 0.01);
+  pbTask_Destroy(task);
+  free(x);
+  free(gain);
+  free(expected);
+}
+
 // The plan of a linear system a whole number of steps later is the same controls, moved: the guess has the loss that is
 // foreseen, for controls a step, in pieces and on lines.
 static void test_guesses(void **state) {
@@ -306,9 +332,14 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_feedback_is_optimal),    cmocka_unit_test(test_guesses),   cmocka_unit_test(test_a_pole_is_balanced),
-      cmocka_unit_test(test_a_plan_that_fails),      cmocka_unit_test(test_deadlines), cmocka_unit_test(test_memory),
-      cmocka_unit_test(test_the_task_is_given_back), cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_feedback_is_optimal),
+                                     cmocka_unit_test(test_gains_of_a_run),
+                                     cmocka_unit_test(test_guesses),
+                                     cmocka_unit_test(test_a_pole_is_balanced),
+                                     cmocka_unit_test(test_a_plan_that_fails),
+                                     cmocka_unit_test(test_deadlines),
+                                     cmocka_unit_test(test_memory),
+                                     cmocka_unit_test(test_the_task_is_given_back),
+                                     cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
 }
