@@ -24,7 +24,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLANS = os.path.join(ROOT, "bench", "plans")
-PROBLEMS = ("arm", "cartpole", "acrobot", "quadrotor")
+PROBLEMS = ("arm", "cartpole", "acrobot", "quadrotor", "arm_falls")
+TOLD = ("arm_falls",)  # what time it takes is told, and nothing required: the arm from controls that do not hold it
 SAME, CLOSE, MOST = 1e-8, 1e-6, 1.  # of steps and costs; of the better answer; of its time
 STATES, LIMIT = 100, 1000           # compared; most iterations
 
@@ -251,12 +252,12 @@ def measure(name, program, times):
     # ratios are of neighbors, which met the machine in the same mood
     spent_there, ratio = statistics.median(other), statistics.median(a[0] / b for a, b in zip(mine, other))
     same = max(step, A, B, cost) <= SAME
-    kept = same and counts[0] is not None and (counts[1] is None or ratio <= MOST)
+    in_time = name in TOLD or (counts[0] is not None and (counts[1] is None or ratio <= MOST))
     shown = lambda count, run: str(run) if count is not None else f"not in {run}"
     return {"problem": name, "unknowns": here.controls.size, "step off": f"{step:.2g}", "A off": f"{A:.2g}", "B off": f"{B:.2g}", "cost off": f"{cost:.2g}",
             "off at most": SAME, "cost here": f"{min(ours):.12g}", "cost there": f"{solver.cost:.12g}", "iterations here": shown(counts[0], runs[0]),
             "iterations there": shown(counts[1], runs[1]), "ms here": f"{spent:.4g}", "ms there": f"{spent_there:.4g}", "ratio": f"{ratio:.3f}",
-            "at most": MOST, "kept": "yes" if kept else "no", "ms an iteration here": f"{spent / runs[0]:.3g}",
+            "at most": "" if name in TOLD else MOST, "kept": "yes" if same and in_time else "no", "ms an iteration here": f"{spent / runs[0]:.3g}",
             "ms an iteration there": f"{spent_there / runs[1]:.3g}", "ms linearizing": f"{linearizing:.3g}", "ms planning": f"{plans:.3g}",
             "ms running again": f"{again:.3g}", "plans": int(planned), "runs": int(tried)}
 
@@ -274,7 +275,8 @@ def main():
         row = measure(name, os.path.join(asked.build, "bench", "ilqr"), asked.times)
         rows.append(row)
         print("{problem}: step, A, B off by {step off}, {A off}, {B off}, cost by {cost off}; {cost here} here, {cost there} there".format(**row))
-        print("  {ms here} ms in {iterations here} iterations beside {ms there} ms in {iterations there}: {ratio}, at most {at most}: {kept}".format(**row))
+        asked_for = f"at most {MOST}: {row['kept']}" if row["at most"] else "told"
+        print("  {ms here} ms in {iterations here} iterations beside {ms there} ms in {iterations there}: {ratio}, {}".format(asked_for, **row))
         print("  linearizing {ms linearizing} ms, {plans} plans {ms planning} ms, {runs} runs {ms running again} ms".format(**row), flush=True)
     if not asked.only:
         with open(os.path.join(ROOT, "bench", "results", "crocoddyl.csv"), "w", newline="", encoding="utf-8") as f:
