@@ -5,10 +5,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <pullback/control.h>
 #include <pullback/trajectory.h>
 
-#include "optimize/task.h"
 #include "base/context.h"
+#include "optimize/task.h"
 
 const char *pbRun_Say(const pbProgress *progress, char *text, size_t size) {
   // before the first evaluation there is no loss to show

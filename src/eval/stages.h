@@ -10,6 +10,7 @@ void NUM(pbStage_Kinematics)(NUM(pbMechanism) *w);     // xpos .. site_xmat, S, 
 void NUM(pbStage_Sites)(NUM(pbMechanism) *w);          // a part of Kinematics: site_xpos, site_xmat
 void NUM(pbStage_AllSites)(NUM(pbMechanism) *w);       // those that are not there yet
 void NUM(pbStage_AllGeoms)(NUM(pbMechanism) *w);       // geom_xpos, geom_xmat of those that are not there yet
+void NUM(pbStage_Composites)(NUM(pbMechanism) *w);     // a part of Inertia: crb
 void NUM(pbStage_Inertia)(NUM(pbMechanism) *w);        // crb, M (with tendon armature)
 void NUM(pbStage_Tendon)(NUM(pbMechanism) *w);         // ten_length, ten_J, paths around geoms (before Inertia)
 void NUM(pbStage_Velocity)(NUM(pbMechanism) *w);       // V, Vb, Sdot, A0, qfrc_bias, ten_velocity

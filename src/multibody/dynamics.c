@@ -74,11 +74,9 @@ static void mass_row(NUM(pbMechanism) *w, int i) {
   }
 }
 
-void NUM(pbStage_Inertia)(NUM(pbMechanism) *w) {
+// Of a body and all below it, from the leaves. Bodies that cannot move belong to no tree.
+void NUM(pbStage_Composites)(NUM(pbMechanism) *w) {
   const pbModel *m = w->m;
-  const pbTreePattern *tree = &w->t->M;
-
-  // Composite inertias: of a body and all below it, from the leaves. Bodies that cannot move belong to no tree.
   memcpy(w->crb, w->inert, 10 * (size_t)m->nbody * sizeof(num));
   for (int b = m->nbody - 1; b > 0; b--) {
     int parent = m->body_parentid[b];
@@ -87,6 +85,12 @@ void NUM(pbStage_Inertia)(NUM(pbMechanism) *w) {
     num *sum = w->crb + 10 * parent;
     for (int k = 0; k < 10; k++) sum[k] += child[k];
   }
+}
+
+void NUM(pbStage_Inertia)(NUM(pbMechanism) *w) {
+  const pbModel *m = w->m;
+  const pbTreePattern *tree = &w->t->M;
+  NUM(pbStage_Composites)(w);
 
   for (int i = 0; i < m->nv; i++) {
     mass_row(w, i);

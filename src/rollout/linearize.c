@@ -1,5 +1,6 @@
-// Jacobians of all steps of a rollout, from the first to the last, by the steps of Forward made once more: so they need no tape,
-// and no bit of them depends on a memory budget. The evaluation of a step is cached for them, unless it has very many contacts.
+// Jacobians of all steps of a rollout, from the first to the last. Steps that the last Forward left on its tape with their
+// evaluations are taken from there; others are made once more, with the same bits: so Jacobians need no tape, and no bit of them
+// depends on a memory budget. The evaluation of a step is cached for them, unless it has very many contacts.
 // Tests: tests/unit/test_sweep.c.
 #include <string.h>
 
@@ -38,21 +39,34 @@ static pbStatus step_from(pbRollout *r, int k, const Place *at, const pbInput *i
   return pb_ok;
 }
 
+// Of step k, if it is on the tape with its evaluation: the record, and the next state; else NULL.
+static const double *recorded(const pbRollout *r, int k, const Place *at, void **cached) {
+  bool whole = r->tape_fresh && r->leaf_from == 0 && r->plan.leaf >= r->plan.steps && r->model->nhistory == 0;
+  *cached = whole && k < r->plan.steps ? pbRollout_CachedAt(r, k) : NULL;
+  if (!*cached) return NULL;
+
+  // a record begins with the state
+  memcpy(at->x, k + 1 < r->plan.steps ? pbRollout_RecordAt(r, k + 1) : r->x_final, (size_t)r->nx * sizeof(double));
+  return pbRollout_RecordAt(r, k);
+}
+
 // State k: its step, or at the last one a look where somebody asks for it; then what is seen of it.
 static pbStatus linearize_at(pbRollout *r, int k, const Place *at, const pbLinearized *out) {
   pbInput input = pbRollout_InputAt(r, k);
   void *cached = NULL;
+  const double *record = recorded(r, k, at, &cached);
   bool last = k == r->plan.steps;
-  memcpy(at->before, at->x, (size_t)r->nx * sizeof(double));
+  if (!record) memcpy(at->before, at->x, (size_t)r->nx * sizeof(double));
   if (last) {
     pbStatus status = pbStep_Observe(r->model, r->theta, at->x, &input, r->scratch, NULL);
     if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
-  } else {
+  } else if (!record) {
     PB_TRY(step_from(r, k, at, &input, &cached));
   }
 
-  pbTape_Record(r->model, at->before, r->scratch, at->record);
-  const pbStepRecord step = {.model = r->model, .theta = r->theta, .record = at->record, .cached = cached, .input = &input};
+  if (!record) pbTape_Record(r->model, at->before, r->scratch, at->record);
+  const pbStepRecord step = {
+      .model = r->model, .theta = r->theta, .record = record ? record : at->record, .cached = cached, .input = &input};
   if (!last) PB_TRY(take_jacobians(r, k, &step, out));
   pbStatus status = out->see(out->user, k, &step, r->scratch);
   return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));

@@ -5,6 +5,7 @@
 #if PB_LANES > 1
 
 #include "base/assert.h"
+#include "eval/stages.h"
 #include "eval/work.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
@@ -238,6 +239,7 @@ pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages
   block *k = LANE(pbVjp_Block)(memory);
   LANE(pbVjp_SaveStart)(w);
   k->phase = pb_pullWhole;
+  if (cached) NUM(pbStage_Composites)(&w->mechanism);  // which pullbacks do without, and pairs do not
   PB_TRY(LANE(pbVjp_Replay)(k, w, stages, cached, false));
 
   // Gradients by parameters are for one cotangent.

@@ -370,6 +370,7 @@ static void test_the_loss_at_the_start_is_told(void **state) {
   good(*state, pbTask_Loss(task, pbTask_Start(task), &value, NULL));
   for (int method = 0; method < pb_methodCount; method++) {
     pbRunResult result;
+    if (method == pb_methodIlqr) continue;  // of controls and initial states
     pbRunOptions options = {.method = pbMethod_Name((pbMethod)method), .iterations = 1};
     good(*state, pbTask_Run(task, &options, &result));
     assert_true(fabs(result.start_loss - value) <= 1e-12 * value && result.loss <= value);
