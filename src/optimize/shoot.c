@@ -282,6 +282,8 @@ static pbStatus gains_at(pbTaskShooting *s, const double *z, int t, double *numb
   const double most = 1e6;
   size_t n = (size_t)s->task->n;
   double *gradient = numbers, *moves = numbers + n, value, linear, quadratic, lambda = 0;
+
+  // moves are of no interest: at an answer there are none to make
   PB_TRY(pbTaskShooting_Linearize(s, z, &value, gradient));
 
   while (!pbTaskShooting_Plan(s, z, lambda, moves, &linear, &quadratic)) {

@@ -605,12 +605,15 @@ bool pbTerm_ModelAt(const pbTermSet *s, const pbTerm *t, int k, int row, int i, 
   if (is_missing(&p, i)) return false;
 
   double d = component(s, &p, ctrl, i), slope;
+
+  // all components of a moment share its norm
   double norm = t->type == pb_termNorm ? norm_at(s, &p, ctrl) : 1;
   model->linear = !is_squares(t) && !(t->type == pb_termNorm && p.weight > 0 && norm > 0);
   if (is_squares(t)) {
     model->r = residual_of(t, d, &slope) * sqrt(p.weight);
     slope *= sqrt(p.weight);
   } else if (!model->linear) {
+    // half of what the parabola is of
     slope = sqrt(p.weight / (2 * norm));
     model->r = slope * d;
   } else {
