@@ -9,6 +9,7 @@
 
 #define INSIDE 1e-10  // of the scale: how far outside of a shape a point may be
 #define BESIDE 1e-9   // of the scale: sides of faces that touch
+#define HARDLY 1e-6   // of the scale: how much less deep the point of a tilted line is where the line enters the face
 
 typedef NUM(pbTouch) contact_pair;
 
@@ -74,15 +75,15 @@ static bool draw_in(const contact_pair *p, const num from[3], num to[3]) {
   return true;
 }
 
-// Of what was found over the face the deepest point, where that is as deep as the faces are plane: of corners in single precision
-// the piece that a tilted line would rest on may be a diagonal, which is no edge, and the minimum is that of the face but for
-// rounding.
-static bool take_lowest(contact_pair *p, const NUM(pbManifold) *m) {
+// Of what was found over the face the deepest point, where that is as deep but for `slack`: as the faces are plane, since of
+// corners in single precision the piece that a tilted line would rest on may be a diagonal, which is no edge, and the minimum
+// is that of the face but for rounding.
+static bool take_lowest(contact_pair *p, const NUM(pbManifold) *m, double slack) {
   int low = 0;
   if (!m->count) return false;
 
   for (int k = 1; k < m->count; k++) low = re(m->dist[k]) < re(m->dist[low]) ? k : low;
-  if (!(re(m->dist[low]) <= re(p->dist) + 3 * m->tie)) return false;
+  if (!(re(m->dist[low]) <= re(p->dist) + slack)) return false;
   p->dist = m->dist[low];
   p->deepest_shape = !m->ref;
   v3_copy(p->deepest, m->point[low]);
@@ -100,7 +101,8 @@ static bool meet_face(contact_pair *p, const NUM(pbManifold) *m, const num u[3],
 
   if (!faces_cylinder(p, u, on, p->dist)) {
     nearest_on_polygon(p->n, sides, corner, p->shape[!p->found->round.body]->pos, middle);
-    if (!draw_in(p, middle, on) || !faces_cylinder(p, u, on, p->dist)) return m->ref == p->found->round.body && take_lowest(p, m);
+    if (!draw_in(p, middle, on) || !faces_cylinder(p, u, on, p->dist))
+      return m->ref == p->found->round.body && take_lowest(p, m, HARDLY * p->found->scale);
   }
   p->deepest_shape = p->found->round.body;
   v3_copy(p->deepest, on);
@@ -117,7 +119,7 @@ void NUM(pbPolytope_MeetCylinder)(contact_pair *p, const NUM(pbManifold) *m, int
 
   // A corner that is not under the cylinder; alone on an edge or a face there is more than that corner.
   bool beside = carried && !faces_cylinder(p, u, p->deepest, p->dist);
-  if (beside && (meet_edges(p, m->tie, u) || take_lowest(p, m))) return;
+  if (beside && (meet_edges(p, m->tie, u) || take_lowest(p, m, 3 * m->tie))) return;
   if (sides < 2) return;
 
   if (r->kind == pb_roundFace && meet_face(p, m, u, sides, corner)) return;
