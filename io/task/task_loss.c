@@ -23,7 +23,7 @@ static const char *const quantity_keys[] = {QUANTITIES(WORD) "formula"};
 static const char *const array_names[] = {QUANTITIES(ARRAY) "formula"};
 static const char *const input_keys[] = {QUANTITIES(WORD) "components", NULL};
 static const char *const term_keys[] = {QUANTITIES(WORD) "name", "components", "at", "target", "type", "weight", "mean",
-                                        "epsilon", "delta", "discount", "formula", "inputs", "sigma", "delay", "gain", "bias",
+                                        "epsilon", "delta", "discount", "constraint", "tolerance", "formula", "inputs", "sigma", "delay", "gain", "bias",
                                         NULL};
 // clang-format on
 static const char *const function_keys[] = {"name", "function", "sees", "at", "weight", NULL};
@@ -180,6 +180,24 @@ static pbStatus read_discount(pbTaskReader *r, const json_t *object, pbTerm *t) 
   return pb_ok;
 }
 
+// Terms that are to be met: squares, to one side or to both.
+static pbStatus read_constraint(pbTaskReader *r, const json_t *object, pbTerm *t) {
+  bool constraint = false, one_sided = t->type == pb_termAbove || t->type == pb_termBelow;
+  double tolerance = 1e-6;
+  PB_TRY(pbTaskReader_Bool(r, object, "constraint", &constraint));
+  PB_TRY(pbTaskReader_Real(r, object, "tolerance", &tolerance));
+  if (!constraint && json_object_get(object, "tolerance"))
+    return pbTaskReader_FailAt(r, "tolerance", "only a constraint has one");
+  if (!constraint) return pb_ok;
+
+  if (t->type != pb_termSquared && !one_sided)
+    return pbTaskReader_FailAt(r, "constraint", "only terms of type squared, above and below can be constraints");
+  if (!(t->weight > 0)) return pbTaskReader_FailAt(r, "constraint", "a constraint begins with a weight, more than 0");
+  if (!(tolerance > 0 && tolerance < 1e300)) return pbTaskReader_FailAt(r, "tolerance", "expected a number, more than 0");
+  pbStatus status = pbMultipliers_Create(r->ctx, t, tolerance, &t->constraint);
+  return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
+}
+
 static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   const char *type = t->formula ? "linear" : "squared";
   int which = 0;
@@ -203,7 +221,8 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
 
   // the mean over the times that have a sample, not over components
   if (mean) t->weight /= pbTerm_TimesSampled(t);
-  return read_discount(r, object, t);
+  PB_TRY(read_discount(r, object, t));
+  return read_constraint(r, object, t);
 }
 
 // formula: one of the quantities may be a formula of others

@@ -215,18 +215,23 @@ static void restart(pbOptimizer *o) {
   begin_anew(o);
 }
 
-void pbOptimizer_Leave(pbOptimizer *o, const double *x) {
-  PB_ASSERT(o->h->outcome != pb_running);
-  memcpy(o->x, x, (size_t)o->n * sizeof *x);
-  o->h->left++;
-  begin_anew(o);
-}
-
 void pbOptimizer_MoveTo(pbOptimizer *o, const double *x) {
   memcpy(o->x, x, (size_t)o->n * sizeof *x);
   pbOptimizer_Project(o, o->x);
   o->h->value = o->h->best_value = INFINITY;
   o->h->outcome = pb_running;
+}
+
+void pbOptimizer_Anew(pbOptimizer *o, const double *x) {
+  pbOptimizer_MoveTo(o, x);
+  begin_anew(o);
+}
+
+void pbOptimizer_Leave(pbOptimizer *o, const double *x) {
+  PB_ASSERT(o->h->outcome != pb_running);
+  memcpy(o->x, x, (size_t)o->n * sizeof *x);
+  o->h->left++;
+  begin_anew(o);
 }
 
 pbStatus pbOptimizer_Iterate(pbOptimizer *o) {

@@ -102,6 +102,9 @@ void pbAdam_Retreat(pbOptimizer *o);                                // half way 
 // The search goes on at x of a problem that has changed: what the method has learnt stays, no value does.
 void pbOptimizer_MoveTo(pbOptimizer *o, const double *x);
 
+// Of a problem that has changed, all begins anew at x but counts and restarts.
+void pbOptimizer_Anew(pbOptimizer *o, const double *x);
+
 // A search that ended is begun anew at x, beside a saddle.
 void pbOptimizer_Leave(pbOptimizer *o, const double *x);
 int pbOptimizer_Left(const pbOptimizer *o);  // how often

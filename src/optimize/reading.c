@@ -261,6 +261,7 @@ pbMoment pbTerm_Moment(const pbTermSet *s, const pbTerm *t, int k, int row) {
                 .step = t->steps[k],
                 .weight = t->factor ? t->weight * t->factor[k] : t->weight,
                 .target = t->target + (size_t)(t->target_rows > 1 ? k : 0) * (size_t)t->target_width};
+  if (t->constraint) m.weight *= t->constraint->stiffness;
   if (!r || !r->time) return m;
 
   m.fraction = r->fraction[k];

@@ -22,6 +22,8 @@ typedef struct Loop {
   size_t size;
   double saved_at;
   bool judged;  // the verdict is of the answer
+  bool constrained;
+  int since, stuck;  // iterations since constraints were last looked at, looks that came to nothing
 } Loop;
 
 // ---- callbacks of the minimizer -------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ static pbStatus try_of(void *user, const double *z, double alpha, double *trial,
 // ---- the saved state ------------------------------------------------------------------------------------------------
 typedef struct Saved {  // doubles only
   double version, key_high, key_low, simulations, evaluations, met, met_value, first_value, seconds, counted, history_count,
-      history_stride, reserved[4];
+      history_stride, since, stuck, reserved[2];
 } Saved;
 enum { SAVED = sizeof(Saved) / sizeof(double), HISTORY = PB_HISTORY_ROWS * 4 };
 
@@ -106,13 +108,17 @@ static void copy_state(Loop *l) {
                  .seconds = pb_seconds() - task->clock,
                  .counted = task->counted,
                  .history_count = task->history.count,
-                 .history_stride = task->history.stride};
+                 .history_stride = task->history.stride,
+                 .since = l->since,
+                 .stuck = l->stuck};
   double *out = write_numbers(l->state, (const double *)&saved, SAVED);
 
   // In the order that restore_state reads.
   out = write_numbers(out, task->met_z, (size_t)task->n);
   out = write_numbers(out, task->last_z, (size_t)task->n);
   out = write_numbers(out, &task->history.rows[0][0], HISTORY);
+  pbTask_SaveMultipliers(task, out);
+  out += pbTask_MultiplierNumbers(task);
   pbOptimizer_Save(l->optimizer, out);
   PB_ASSERT(out + pbOptimizer_StateSize(l->optimizer) == l->state + l->size);
 }
@@ -147,8 +153,11 @@ static pbStatus restore_state(Loop *l, const char *file) {
   in = read_numbers(in, task->met_z, (size_t)task->n);
   in = read_numbers(in, task->last_z, (size_t)task->n);
   in = read_numbers(in, &task->history.rows[0][0], HISTORY);
+  pbTask_LoadMultipliers(task, in);
+  l->since = (int)saved.since;
+  l->stuck = (int)saved.stuck;
 
-  return pbOptimizer_Restore(l->optimizer, in);
+  return pbOptimizer_Restore(l->optimizer, in + pbTask_MultiplierNumbers(task));
 }
 
 static pbStatus save_state(Loop *l, const pbRunStore *store) {
@@ -203,12 +212,15 @@ static pbStatus failed(Loop *l, const pbRunStore *store, pbStatus status) {
   return pbContext_Fail(l->task->ctx, status, "%s%s", why, saved == pb_ok ? "" : "; nor could the run be saved");
 }
 
+enum { most_between = 10, most_stuck = 12 };  // iterations of a search, looks at constraints
+
 static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_seconds) {
   pbTask *task = l->task;
   for (;;) {
     // A whole iteration: what is saved is always the end of one.
     pbIterate i = pbOptimizer_Get(l->optimizer);
     if (task->met || i.outcome != pb_running || i.iteration >= l->iterations) return save_state(l, store);
+    if (l->constrained && l->since >= most_between) return pb_ok;
     if (report_progress(l)) return interrupted(l, store);
 
     // Its own draws; the same again where it is begun anew after an interruption.
@@ -220,6 +232,7 @@ static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_sec
     if (status != pb_ok && !task->met) return failed(l, store, status);
 
     i = pbOptimizer_Get(l->optimizer);
+    l->since++;
     note_iteration(task, &i);
     copy_state(l);
     if (pb_seconds() - l->saved_at >= save_seconds) PB_TRY(save_state(l, store));
@@ -302,7 +315,8 @@ static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStor
   PB_TRY(pbOptimizer_CreateWith(task->ctx, &problem, &structure, &o, task->start, &l->optimizer));
 
   // What is saved: this loop's numbers, two points, the history, the optimizer's state.
-  l->size = SAVED + 2 * (size_t)task->n + HISTORY + pbOptimizer_StateSize(l->optimizer);
+  l->constrained = pbTask_IsConstrained(task);
+  l->size = SAVED + 2 * (size_t)task->n + HISTORY + pbTask_MultiplierNumbers(task) + pbOptimizer_StateSize(l->optimizer);
   l->state = pbContext_AllocArray(task->ctx, l->size, sizeof(double));
   if (!l->state) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory to keep the run", task->name);
 
@@ -328,6 +342,7 @@ static void reset_task(pbTask *task, const pbRunOptions *options) {
   task->progress = options->progress;
   task->user = options->user;
   task->clock = pb_seconds();
+  pbTask_ClearMultipliers(task);
 }
 
 static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result) {
@@ -413,6 +428,17 @@ static pbStatus look_how_sure(pbTask *task, pbRunResult *result) {
   return status == pb_no_memory || status == pb_interrupted ? status : pb_ok;
 }
 
+// The verdict was of the loss with multipliers, which are none of the answer's; then the answer has constraints that are met, or not.
+static void tell_constraints(const Loop *l) {
+  const pbTerm *worst = pbTask_WorstConstraint(l->task);
+  pbVerdict *v = &l->task->verdict;
+  if (!worst) return;
+
+  if (v->outcome != pb_runIterationLimit) v->outcome = pb_runStalled;
+  snprintf(v->reason, sizeof v->reason, "constraint '%.100s' is off by %.3g, more than %.3g", worst->name, worst->deviation,
+           worst->constraint->tolerance);
+}
+
 // What the run came to; at last the loss at the answer again, so that the terms are those of the answer.
 static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
@@ -429,11 +455,14 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   pbStatus status = confirm_result(task, result);
   if (status == pb_ok && !l->judged) status = pbTask_Judge(task, i.outcome == pb_running);
   if (status == pb_ok) status = look_for_noise(l, result);
-  tell_verdict(l, result);
 
-  // Evaluations made here are none of the run's.
+  // Evaluations made here are none of the run's. Constraints that are met add nothing to the loss.
   double loss;
+  if (l->constrained) pbTask_ClearMultipliers(task);
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);
+  if (status == pb_ok && l->constrained) result->loss = loss;
+  if (status == pb_ok && l->constrained) tell_constraints(l);
+  tell_verdict(l, result);
   if (status == pb_ok) status = test_answer(task, result);
   if (status == pb_ok && task->uncertain) status = look_how_sure(task, result);
   task->simulations = simulations;
@@ -523,11 +552,35 @@ static pbStatus save_best(Loop *l, pbStatus ended, pbRunResult *result) {
   return pbContext_Fail(task->ctx, ended, "%s", v->reason);
 }
 
+// Constraints that are met where the search has come to its end are done with; else their multipliers move, and it goes on.
+static pbStatus look_at_constraints(Loop *l, bool *again) {
+  pbIterate i = pbOptimizer_Get(l->optimizer);
+  bool met, ended = i.outcome != pb_running;
+  *again = false;
+  if (!l->constrained || l->task->met || i.iteration >= l->iterations || !isfinite(i.best_value)) return pb_ok;
+
+  // nothing but multipliers could help what has no iteration left to make
+  PB_TRY(pbTask_MoveMultipliers(l->task, i.best, &met));
+  if (met && ended) return pb_ok;
+
+  // a search that ended at once, with constraints that will not come closer, ends
+  if (ended && l->since <= 1 && l->stuck++ >= most_stuck) return pb_ok;
+  if (l->since > 1) l->stuck = 0;
+  memcpy(l->task->met_z, i.best, (size_t)l->task->n * sizeof(double));
+  pbOptimizer_Anew(l->optimizer, l->task->met_z);
+  l->since = 0;
+  copy_state(l);
+  *again = true;
+
+  return pb_ok;
+}
+
 static pbStatus run_to_end(Loop *l, const pbRunStore *store, double save_seconds) {
   bool again = true;
   while (again) {
     PB_TRY(run_iterations(l, store, save_seconds));
-    PB_TRY(leave_saddle(l, &again));
+    PB_TRY(look_at_constraints(l, &again));
+    if (!again) PB_TRY(leave_saddle(l, &again));
   }
 
   return pb_ok;

@@ -264,6 +264,7 @@ bool pbTask_Met(const pbTask *task, double value) {
   const pbStop *stop = &task->stop;
   if (!pbTask_HasStop(task)) return false;
   if (stop->has_loss && !(value <= stop->loss)) return false;
+  if (pbTask_WorstConstraint(task)) return false;
 
   for (int s = 0; s < stop->term_count; s++) {
     if (!within_deviation(task, stop->terms[s], stop->deviations[s])) return false;

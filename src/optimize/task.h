@@ -70,6 +70,13 @@ typedef struct pbReading {
   double least, most;          // from here to there
   double *values, *now, *bar;  // the delay, part_count gains, as many biases: as given; with the unknowns in; cotangents
 } pbReading;
+// Of a term that is a constraint (constraints.c). Its loss is that of deviations that are shifted, and stiffer.
+typedef struct pbMultipliers {
+  double tolerance;  // of a deviation
+  double stiffness;  // the weight counts this many times
+  double worst;      // deviation when shifts were last moved; infinite before
+  double *shift;     // (step_count, part_count): the multiplier by twice the weight
+} pbMultipliers;
 typedef struct pbTerm {
   char *name;
   pbQuantity quantity;
@@ -89,6 +96,7 @@ typedef struct pbTerm {
   double *target;                           // of what is missing NaN
   double *sigma;                            // part_count: deviations are divided by these; NULL: 1
   pbReading *reading;                       // NULL: at states, as it is
+  pbMultipliers *constraint;                // NULL: a part of the loss
   bool recorded;                            // the target is a recording: what is found of it has an uncertainty
   double value, deviation;                  // of the last evaluation
   double sum, worst;                        // of the worlds before this one
@@ -477,6 +485,20 @@ void pbPoses_Act(const pbTrajectory *tr, pbRolloutInput *input);
 // With each step divided: numbers of a step, and the rows (steps x divide of them) in `memory`.
 size_t pbPoses_Numbers(const pbTask *task, const pbTrajectory *tr);
 void pbPoses_Fine(const pbTask *task, const pbTrajectory *tr, int divide, double *memory, pbRolloutInput *input);
+
+// ---- constraints.c: terms that are to be met and not weighed, by multipliers (augmented Lagrangian)
+PB_NODISCARD pbStatus pbMultipliers_Create(pbContext *ctx, const pbTerm *term, double tolerance, pbMultipliers **multipliers);
+void pbMultipliers_Free(pbContext *ctx, pbMultipliers *multipliers);
+bool pbTask_IsConstrained(const pbTask *task);
+// As before the first move: constraints are weighed as other terms are.
+void pbTask_ClearMultipliers(pbTask *task);
+// From the trajectories at z: multipliers move by what is off, and what has not come closer becomes stiffer. *met: all are within
+// their tolerances.
+PB_NODISCARD pbStatus pbTask_MoveMultipliers(pbTask *task, const double *z, bool *met);
+const pbTerm *pbTask_WorstConstraint(const pbTask *task);  // by its tolerance, of the last evaluation; NULL: all are met
+size_t pbTask_MultiplierNumbers(const pbTask *task);
+void pbTask_SaveMultipliers(const pbTask *task, double *numbers);
+void pbTask_LoadMultipliers(pbTask *task, const double *numbers);
 
 // ---- fine.c: the model for steps h / divide. A policy decides at the same times, led points are where they were then. All but
 // the structs is borrowed.

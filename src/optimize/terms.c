@@ -44,6 +44,7 @@ static void free_term(pbContext *ctx, pbTerm *t) {
   free_formula(ctx, t->formula);
   pbHosted_Free(ctx, t->hosted);
   pbReading_Free(ctx, t->reading);
+  pbMultipliers_Free(ctx, t->constraint);
   void *all[] = {t->name, t->parts, t->steps, t->target, t->factor, t->sigma};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
@@ -403,15 +404,29 @@ double pbTerm_Reading(const pbTermSet *s, const pbTerm *t, int k, int i, const d
 
 // ---- value ----------------------------------------------------------------------------------------------------------
 // Of a deviation what a one-sided term counts; its slope is 0 or 1. At the target itself both are 0.
-static double violation(const pbTerm *t, double d) {
+double pbTerm_Violation(const pbTerm *t, double d) {
   if (t->type == pb_termAbove) return d < 0 ? d : 0;
   if (t->type == pb_termBelow) return d > 0 ? d : 0;
   return d;
 }
 
+// The deviation that counts in the loss: of a constraint it is shifted.
+static double weighed(const pbTermSet *s, const pbMoment *p, const double *ctrl, int i) {
+  const pbTerm *t = p->term;
+  double d = component(s, p, ctrl, i);
+  return t->constraint ? d + t->constraint->shift[p->k * t->part_count + i] : d;
+}
+
+// What a constraint that is met would add by its shift.
+static double multiplied(const pbMoment *p, int i) {
+  const pbTerm *t = p->term;
+  double shift = t->constraint ? t->constraint->shift[p->k * t->part_count + i] : 0;
+  return shift * shift;
+}
+
 // Loss of one deviation, and its slope.
 static double entry_loss(const pbTerm *t, double d, double norm, double *slope) {
-  double v = violation(t, d);
+  double v = pbTerm_Violation(t, d);
   switch (t->type) {
     case pb_termNorm: *slope = d / norm; return 0;  // the value is added once per state
     case pb_termHuber:
@@ -428,7 +443,7 @@ static double term_at(const pbTermSet *s, pbTerm *t, const pbMoment *p, const do
 
   // All components first: of a norm every slope needs the sum.
   for (int i = 0; i < t->part_count; i++) {
-    double d = is_missing(p, i) ? 0 : violation(t, component(s, p, ctrl, i));
+    double d = is_missing(p, i) ? 0 : pbTerm_Violation(t, component(s, p, ctrl, i));
     squares += d * d;
   }
 
@@ -438,7 +453,7 @@ static double term_at(const pbTermSet *s, pbTerm *t, const pbMoment *p, const do
   for (int i = 0; i < t->part_count; i++) {
     double slope;
     if (is_missing(p, i)) continue;
-    value += entry_loss(t, component(s, p, ctrl, i), norm, &slope);
+    value += entry_loss(t, weighed(s, p, ctrl, i), norm, &slope) - multiplied(p, i);
     PB_MUTE(pb_muteTerm, t->type, &slope, 1);
     if (pull && slope != 0) component_pull(s, p, ctrl, i, p->weight * slope, ctrl_bar);
   }
@@ -490,7 +505,7 @@ static bool is_squares(const pbTerm *t) { return t->type != pb_termNorm && t->ty
 
 // One for a weight of one, and its slope by the deviation. Of a one-sided term what counts has the slope 1, the rest 0.
 static double residual_of(const pbTerm *t, double d, double *slope) {
-  double v = violation(t, d);
+  double v = pbTerm_Violation(t, d);
   bool one_sided = t->type == pb_termAbove || t->type == pb_termBelow;
   *slope = one_sided && v == 0 ? 0 : 1;
   if (t->type != pb_termHuber || fabs(d) <= t->delta) return v;
@@ -511,7 +526,7 @@ const pbTerm *pbTermSet_NoSquares(const pbTermSet *s) {
 
 bool pbTermSet_NotNegative(const pbTermSet *s) {
   for (int i = 0; i < s->count; i++) {
-    if (s->terms[i].type == pb_termLinear || s->terms[i].weight < 0) return false;
+    if (s->terms[i].type == pb_termLinear || s->terms[i].weight < 0 || s->terms[i].constraint) return false;
   }
 
   return true;
@@ -555,8 +570,8 @@ void pbTermSet_Write(const pbTermSet *s, const double *ctrl, bool bare, double *
       p = pbTerm_Moment(s, t, k, p.row);
       for (int j = 0; j < t->part_count; j++) {
         if (is_missing(&p, j)) continue;
-        double d = component(s, &p, ctrl, j), slope;
-        *r++ = bare ? d : sqrt(p.weight) * residual_of(t, d, &slope);
+        double slope;
+        *r++ = bare ? component(s, &p, ctrl, j) : sqrt(p.weight) * residual_of(t, weighed(s, &p, ctrl, j), &slope);
       }
     }
   }
@@ -564,7 +579,7 @@ void pbTermSet_Write(const pbTermSet *s, const double *ctrl, bool bare, double *
 
 static double residual_slope(const pbTermSet *s, const pbMoment *p, const double *ctrl, int i) {
   double slope = 1;
-  if (p->term->type != pb_termSquared) residual_of(p->term, component(s, p, ctrl, i), &slope);
+  if (p->term->type != pb_termSquared) residual_of(p->term, weighed(s, p, ctrl, i), &slope);
   return slope * sqrt(p->weight);
 }
 
@@ -586,6 +601,14 @@ void pbTermSet_Push(const pbTermSet *s, const double *ctrl, const pbObservedTang
   }
 }
 
+bool pbTerm_DeviationAt(const pbTermSet *s, const pbTerm *t, int k, int row, int i, const double *ctrl, double *deviation) {
+  const pbMoment p = pbTerm_Moment(s, t, k, row);
+  if (is_missing(&p, i)) return false;
+
+  *deviation = component(s, &p, ctrl, i);
+  return true;
+}
+
 // The norm that all components at a moment have together.
 static double norm_at(const pbTermSet *s, const pbMoment *p, const double *ctrl) {
   const pbTerm *t = p->term;
@@ -604,7 +627,7 @@ bool pbTerm_ModelAt(const pbTermSet *s, const pbTerm *t, int k, int row, int i, 
   pbMoment p = pbTerm_Moment(s, t, k, row);
   if (is_missing(&p, i)) return false;
 
-  double d = component(s, &p, ctrl, i), slope;
+  double d = weighed(s, &p, ctrl, i), slope;
 
   // all components of a moment share its norm
   double norm = t->type == pb_termNorm ? norm_at(s, &p, ctrl) : 1;

@@ -43,6 +43,10 @@ typedef struct pbTermModel {
 } pbTermModel;
 bool pbTerm_ModelAt(const pbTermSet *set, const pbTerm *term, int k, int row, int i, const double *ctrl, double *ctrl_bar,
                     pbTermModel *model);
+// Deviation of that component; false: it is missing.
+bool pbTerm_DeviationAt(const pbTermSet *set, const pbTerm *term, int k, int row, int i, const double *ctrl, double *deviation);
+// Of a deviation what a one-sided term counts.
+double pbTerm_Violation(const pbTerm *term, double deviation);
 // The number of a row that holds a state, from a row at or before it.
 int pbTermSet_Row(const pbTermSet *set, int row, int step);
 

@@ -110,6 +110,7 @@ def test_threads_wait_for_each_other():
     ({**TASK, "variables": [{"control": True}, {"state": "qvel"}]}, "a variable is none of controls"),
     ({**TASK, "trajectories": [{"steps": 5}, {"steps": 6}], "variables": [{"control": True, "trajectory": 0}]}, "several trajectories"),
     ({**TASK, "variables": [{"parameter": "body_mass"}]}, "neither of controls nor of an initial state"),
+    ({**TASK, "loss": [*TASK["loss"], {"qpos": "x", "type": "below", "target": 1, "constraint": True}]}, "a term is a constraint"),
     ({**TASK, "steps": 0}, "step"), ({**TASK, "loss": []}, "loss")])
 def test_tasks_that_cannot_be_planned(task, words):
     with pytest.raises(pb.InputError, match=words):

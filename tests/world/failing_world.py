@@ -84,7 +84,8 @@ PIECES = {"model": "cart.xml", "steps": 7, "window": 0.05, "controls": {"file": 
           "optimizer": {"method": "gauss-newton", "iterations": 2}}
 SWAY = {"model": "cart.xml", "steps": 10, "variables": [{"control": True}, {"state": "qvel"}], "loss": [{"qpos": True, "at": "all", "target": [0.1, 0]}],
         "optimizer": {"method": "gauss-newton", "jacobian": "sweep", "iterations": 2}}
-STEER = {**SWAY, "variables": [{"control": True, "lower": -1, "upper": 1}, {"state": "qvel"}],
+STEER = {**SWAY, "loss": [{"qpos": True, "at": "all", "target": [0.1, 0]}, {"qvel": True, "constraint": True, "tolerance": 0.1}],
+         "variables": [{"control": True, "lower": -1, "upper": 1}, {"state": "qvel"}],
          "optimizer": {"method": "ilqr", "iterations": 2}}
 FIT = {"model": "cart.xml", "steps": 8, "variables": [{"parameter": "dof_damping:swing", "start": 0.1, "lower": 0, "upper": 1, "prior": {"sigma": 1}},
                                                       {"delay": "log", "upper": 0.05}, {"body": "pole", "transform": "inertia", "prior": {"sigma": 0.5}}],
