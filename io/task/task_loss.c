@@ -23,7 +23,8 @@ static const char *const quantity_keys[] = {QUANTITIES(WORD) "formula"};
 static const char *const array_names[] = {QUANTITIES(ARRAY) "formula"};
 static const char *const input_keys[] = {QUANTITIES(WORD) "components", NULL};
 static const char *const term_keys[] = {QUANTITIES(WORD) "name", "components", "at", "target", "type", "weight", "mean",
-                                        "epsilon", "delta", "discount", "constraint", "tolerance", "formula", "inputs", "sigma", "delay", "gain", "bias",
+                                        "epsilon", "delta", "discount", "constraint", "tolerance", "formula", "inputs", "sigma",
+                                        "delay", "gain", "bias",
                                         NULL};
 // clang-format on
 static const char *const function_keys[] = {"name", "function", "sees", "at", "weight", NULL};

@@ -1,8 +1,7 @@
-// Terms that are to be met and not weighed: the augmented Lagrangian method (Hestenes, Powell 1969; Rockafellar 1974 for those that
-// are one-sided). With a multiplier y of a deviation d and a weight w the loss is w (d + y / 2 w)^2: a deviation that is shifted. So a
-// search by any method sees a loss like others; when it has come far enough the shifts move by what is off, and of what has not come
-// much closer the weight grows (Nocedal & Wright 2006, 17.3).
-// Tests: tests/unit/test_constraints.c.
+// Terms that are to be met and not weighed: the augmented Lagrangian method (Hestenes, Powell 1969; Rockafellar 1974 for those
+// that are one-sided). With a multiplier y of a deviation d and a weight w the loss is w (d + y / 2 w)^2: a deviation that is
+// shifted. So a search by any method sees a loss like others; when it has come far enough the shifts move by what is off, and
+// of what has not come much closer the weight grows (Nocedal & Wright 2006, 17.3). Tests: tests/unit/test_constraints.c.
 #include <math.h>
 #include <string.h>
 
@@ -52,6 +51,8 @@ bool pbTask_IsConstrained(const pbTask *task) {
 
 void pbTask_ClearMultipliers(pbTask *task) {
   int t = 0, i = -1;
+
+  // shifts of a run before are none of the next one's
   for (pbTerm *term; (term = next_constraint(task, &t, &i));) {
     pbMultipliers *m = term->constraint;
     memset(m->shift, 0, samples_of(term) * sizeof *m->shift);
@@ -65,7 +66,9 @@ void pbTask_ClearMultipliers(pbTask *task) {
 static void move_shifts(const pbTrajectory *tr, pbTerm *term) {
   pbMultipliers *m = term->constraint;
   int row = 0;
+  PB_ASSERT(m && m->stiffness >= 1);
 
+  // what is on the right side of a one-sided term, shift and all, has no multiplier
   for (int k = 0; k < term->step_count; k++) {
     row = pbTermSet_Row(&tr->terms, row, term->steps[k]);
     for (int i = 0; i < term->part_count; i++) {
@@ -79,32 +82,28 @@ static void move_shifts(const pbTrajectory *tr, pbTerm *term) {
 // The weight grows, and the multiplier stays what it is.
 static void stiffen(const pbTerm *term, pbMultipliers *m) {
   size_t count = samples_of(term);
+  PB_ASSERT(m->stiffness < most_stiffness);
+
+  // y = 2 w s
   m->stiffness *= growth;
   for (size_t k = 0; k < count; k++) m->shift[k] /= growth;
 }
 
-pbStatus pbTask_MoveMultipliers(pbTask *task, const double *z, bool *met) {
-  double value;
+bool pbTask_MoveMultipliers(pbTask *task) {
   int t = 0, i = -1;
-  *met = true;
-
-  // no evaluation of the search
-  int64_t simulations = task->simulations, evaluations = task->evaluations;
-  PB_TRY(pbTask_Loss(task, z, &value, NULL));
-  task->simulations = simulations;
-  task->evaluations = evaluations;
+  bool met = true;
 
   for (pbTerm *term; (term = next_constraint(task, &t, &i));) {
     pbMultipliers *m = term->constraint;
     double worst = term->deviation;
     move_shifts(&task->trajectories[t], term);
-    *met &= worst <= m->tolerance;
+    met &= worst <= m->tolerance;
     if (worst > m->tolerance && worst > enough * m->worst && m->stiffness < most_stiffness) stiffen(term, m);
     m->worst = worst;
   }
   task->same = false;
 
-  return pb_ok;
+  return met;
 }
 
 const pbTerm *pbTask_WorstConstraint(const pbTask *task) {
@@ -113,6 +112,8 @@ const pbTerm *pbTask_WorstConstraint(const pbTask *task) {
   int t = 0, i = -1;
   for (const pbTerm *term; (term = next_constraint(task, &t, &i));) {
     double off = term->deviation / term->constraint->tolerance;
+
+    // relative to what each may be off by
     if (off <= most) continue;
     most = off;
     found = term;
@@ -142,6 +143,8 @@ void pbTask_SaveMultipliers(const pbTask *task, double *out) {
 
 void pbTask_LoadMultipliers(pbTask *task, const double *in) {
   int t = 0, i = -1;
+
+  // in the order of Save
   for (pbTerm *term; (term = next_constraint(task, &t, &i));) {
     pbMultipliers *m = term->constraint;
     m->stiffness = *in++;

@@ -428,9 +428,12 @@ static pbStatus look_how_sure(pbTask *task, pbRunResult *result) {
   return status == pb_no_memory || status == pb_interrupted ? status : pb_ok;
 }
 
-// The verdict was of the loss with multipliers, which are none of the answer's; then the answer has constraints that are met, or not.
+// The verdict was of the loss with multipliers, which are none of the answer's; then the answer has constraints that are met,
+// or not.
 static void tell_constraints(const Loop *l) {
   const pbTerm *worst = pbTask_WorstConstraint(l->task);
+
+  // of the answer, without multipliers
   pbVerdict *v = &l->task->verdict;
   if (!worst) return;
 
@@ -552,15 +555,34 @@ static pbStatus save_best(Loop *l, pbStatus ended, pbRunResult *result) {
   return pbContext_Fail(task->ctx, ended, "%s", v->reason);
 }
 
+// The terms at z, by no evaluation of the search.
+static pbStatus evaluate_aside(pbTask *task, const double *z) {
+  int64_t simulations = task->simulations, evaluations = task->evaluations;
+  bool watch = task->watch;
+  double value;
+
+  // criteria end a search at its own evaluations
+
+  task->watch = false;
+  pbStatus status = pbTask_Loss(task, z, &value, NULL);
+  task->watch = watch;
+  task->simulations = simulations;
+  task->evaluations = evaluations;
+
+  return status;
+}
+
 // Constraints that are met where the search has come to its end are done with; else their multipliers move, and it goes on.
 static pbStatus look_at_constraints(Loop *l, bool *again) {
   pbIterate i = pbOptimizer_Get(l->optimizer);
+  PB_ASSERT(l->since >= 0 && l->stuck >= 0);
   bool met, ended = i.outcome != pb_running;
   *again = false;
   if (!l->constrained || l->task->met || i.iteration >= l->iterations || !isfinite(i.best_value)) return pb_ok;
 
   // nothing but multipliers could help what has no iteration left to make
-  PB_TRY(pbTask_MoveMultipliers(l->task, i.best, &met));
+  PB_TRY(evaluate_aside(l->task, i.best));
+  met = pbTask_MoveMultipliers(l->task);
   if (met && ended) return pb_ok;
 
   // a search that ended at once, with constraints that will not come closer, ends

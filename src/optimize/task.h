@@ -492,9 +492,9 @@ void pbMultipliers_Free(pbContext *ctx, pbMultipliers *multipliers);
 bool pbTask_IsConstrained(const pbTask *task);
 // As before the first move: constraints are weighed as other terms are.
 void pbTask_ClearMultipliers(pbTask *task);
-// From the trajectories at z: multipliers move by what is off, and what has not come closer becomes stiffer. *met: all are within
+// After an evaluation: multipliers move by what is off, and what has not come closer becomes stiffer. Says whether all are within
 // their tolerances.
-PB_NODISCARD pbStatus pbTask_MoveMultipliers(pbTask *task, const double *z, bool *met);
+bool pbTask_MoveMultipliers(pbTask *task);
 const pbTerm *pbTask_WorstConstraint(const pbTask *task);  // by its tolerance, of the last evaluation; NULL: all are met
 size_t pbTask_MultiplierNumbers(const pbTask *task);
 void pbTask_SaveMultipliers(const pbTask *task, double *numbers);

@@ -1,5 +1,5 @@
-// Terms that are to be met: final places beside the solution of the equations that say so, by every method that has gradients; places
-// that are not to be passed; constraints that cannot be met; what is saved; what is refused.
+// Terms that are to be met: final places beside the solution of the equations that say so, by every method that has gradients;
+// places that are not to be passed; constraints that cannot be met; what is saved; what is refused.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,8 @@ static void solve(double *A, double *b, int n) {
   }
 }
 
-// Least effort that brings both joints to a place at rest: its first-order conditions at once. Residuals of the effort come first.
+// Least effort that brings both joints to a place at rest: its first-order conditions at once. Residuals of the effort come
+// first.
 static void test_a_place_at_rest(void **state) {
   static const char loss[] = CONTROLS ", \"loss\": [" EFFORT
                                       ", {\"name\": \"place\", \"qpos\": true, \"target\": [0.4, 0.2], \"constraint\": true, "
