@@ -126,6 +126,8 @@ const pbTerm *pbTask_WorstConstraint(const pbTask *task) {
 size_t pbTask_MultiplierNumbers(const pbTask *task) {
   size_t count = 0;
   int t = 0, i = -1;
+
+  // stiffness, what was off, shifts
   for (const pbTerm *term; (term = next_constraint(task, &t, &i));) count += 2 + samples_of(term);
   return count;
 }
