@@ -53,8 +53,6 @@ class Mpc:
             ctrl = mpc.control(state)              # (nu,), microseconds; again in between, with time=... since the plan
 
     timestep    s, of the plan's model;  steps: of the horizon
-    age         s from the state that the plan began with to the last one that plan was called with: 0, or since plans failed
-    plans       made so far;  failed: of these, without an answer
 
     Raises what optimize raises for the task, and InputError where it cannot be planned again and again, with the reason. One object serves one
     thread at a time: others wait.
@@ -127,14 +125,17 @@ class Mpc:
 
     @property
     def age(self) -> float:
+        """Seconds from the state that the plan began with to the last one that plan was called with: 0, or since plans failed."""
         return self._mpc.get()[3]
 
     @property
     def plans(self) -> int:
+        """How many plans were made so far."""
         return self._mpc.get()[4]
 
     @property
     def failed(self) -> int:
+        """How many of them had no answer."""
         return self._mpc.get()[5]
 
     def __repr__(self) -> str:
