@@ -159,17 +159,17 @@ LONG = '"""A long one\n\nIt goes on."""\nimport os, time\nfrom common import row
 def test_parts(project):
     """Parts together are all cases; a long one gets shares in several of them, goes on and is written with its last."""
     path, run = project
-    shorter(path)
+    shorter(path, 3)
     in_git(path)
     assert sorted("".join(run("--part", f"{k}/2")[2] for k in (1, 2))) == ["A", "B"]
-    (path / "validation" / "C1.py").write_text(LONG)
+    (path / "validation" / "C1.py").write_text(LONG.replace("0.15", "0.25"))
     cases = path / "validation" / "cases.csv"
-    cases.write_text(cases.read_text() + "C1,5.5,x,,\n")
+    cases.write_text(cases.read_text() + "C1,8.5,x,,\n")
     in_git(path)
     results = lambda: (path / "validation" / "results.csv").read_text()
     said = [run("--part", f"{k}/3") for k in (1, 2, 3)]
     assert "".join(sorted("".join(s[2] for s in said))) == "ABCCC" and "C1,c,3" in results(), said
-    assert "its share of 2 s is over" in said[0][1] + said[1][1] and (path / "done").stat().st_size == 30
+    assert "its share of 3 s is over" in said[0][1] + said[1][1] and (path / "done").stat().st_size == 30
     row = next(r for r in csv.DictReader(cases.read_text().splitlines()) if r["case"] == "C1")
     assert row["processor"] and set(row) == {"case", "seconds", "hash", "commit", "processor"}
     for bad in ("0/3", "4/3", "x", "1/"):
