@@ -171,6 +171,7 @@ static void find_gains(pbFeedback *f, const Group *g, const pbBoxQp *q) {
 // `moved` is what those have added (their part is of second order); pulled: the slope that the group's own moves add.
 static void promise(pbFeedback *f, double move, double slope, double moved, double pulled) {
   f->linear += 2 * move * (slope - moved);
+  f->size += fabs(2 * move * (slope - moved));
   f->quadratic += move * (2 * moved + pulled);
 }
 
@@ -270,7 +271,7 @@ static bool plan_start(pbFeedback *f, double lambda, const Limits *l) {
 bool pbFeedback_Plan(pbFeedback *f, double lambda, const double *z, const double *lower, const double *upper, double *moves) {
   pbRiccati *s = f->of;
   const Limits limits = {z, lower, upper, moves};
-  f->linear = f->quadratic = 0;
+  f->linear = f->quadratic = f->size = 0;
   memset(f->moved, 0, (size_t)s->size * sizeof *f->moved);
   PB_ASSERT(lambda >= 0);
 
@@ -290,6 +291,8 @@ bool pbFeedback_Plan(pbFeedback *f, double lambda, const double *z, const double
   PB_ASSERT(e == s->entry_count);
   return plan_start(f, lambda, &limits);
 }
+
+bool pbFeedback_Descends(const pbFeedback *f) { return f->linear <= 1e-9 * f->size; }
 
 double pbFeedback_Move(const pbFeedback *f, int entry, double alpha, const double *x) {
   const double *gain = f->gain + (size_t)entry * (size_t)f->of->size;

@@ -16,6 +16,7 @@ typedef struct pbFeedback {
   double *move, *gain;       // entry_count, (entry_count, size): a knot moves by alpha move - gain (state and knots at hand)
   double *start_move;        // start_count: likewise of the initial state
   double linear, quadratic;  // the loss is to change by alpha linear + alpha^2 quadratic
+  double size;               // sum of the absolute values that `linear` is the sum of
   // Workspace
   double *room;   // of a box problem
   double *W, *M;  // (slots, size) each
@@ -33,6 +34,8 @@ void pbFeedback_Free(pbContext *ctx, pbFeedback *f);
 // what they are; which unknowns the guess holds at a bound makes it fast, and may change the last digits. False: with so little
 // damping there is no least value.
 bool pbFeedback_Plan(pbFeedback *f, double lambda, const double *z, const double *lower, const double *upper, double *moves);
+// Is it downwards, but for rounding? Where P is all but singular, or curves downwards, a plan may not be.
+bool pbFeedback_Descends(const pbFeedback *f);
 // Of an entry of the problem: by how much its knot moves where state and knots at hand are off by x (size). Knots that enter at
 // the same step do not answer each other.
 double pbFeedback_Move(const pbFeedback *f, int entry, double alpha, const double *x);

@@ -108,6 +108,9 @@ static pbStatus find_move(pbOptimizer *o, double *trial) {
     return pb_ok;
   }
 
+  // whoever goes on elsewhere begins with the damping that served here
+  o->own[il_lambda] = before;
+  o->own[il_change] = 1;
   o->h->outcome = pb_noDescent;
 
   return pb_ok;

@@ -113,6 +113,7 @@ static pbStatus begin(pbMpc *mpc) {
   const pbShooting shooting = {mpc, linearize, plan, attempt};
   pbOptimizerOptions options = task->optimizer;
   options.method = pb_methodIlqr;
+  options.restarts = 0;  // at random: not of plans that are followed
   PB_TRY(pbTaskShooting_Create(task, &mpc->shooting));
   return pbOptimizer_CreateWith(mpc->ctx, &problem, &(pbStructure){.shooting = &shooting}, &options, task->start,
                                 &mpc->optimizer);

@@ -109,6 +109,9 @@ static pbStatus take_trajectory(void *user, int t) {
 pbStatus pbTaskShooting_Linearize(pbTaskShooting *s, const double *z, double *value, double *gradient) {
   const pbTaskTaker taker = {take_trajectory, s};
 
+  // states of runs before are those of another start, perhaps
+  s->trial = NULL;
+
   // of what no trajectory sees, zero
   memset(gradient, 0, (size_t)s->task->n * sizeof *gradient);
   s->gradient = gradient;
@@ -142,7 +145,7 @@ static void plan_task(void *user, int t, int worker) {
   (void)worker;
   for (int hessians = s->task->second_order; hessians >= 0 && !planned; hessians--) {
     f->of->hessians = hessians;
-    planned = pbFeedback_Plan(f, s->lambda, s->z, s->lower, s->upper, s->moves) && f->linear <= 0;
+    planned = pbFeedback_Plan(f, s->lambda, s->z, s->lower, s->upper, s->moves) && pbFeedback_Descends(f);
   }
   s->shots[t].planned = planned;
 }

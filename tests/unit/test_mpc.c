@@ -246,6 +246,27 @@ static void test_a_plan_that_fails(void **state) {
   free(x);
 }
 
+// At its limits all along there is nothing to plan, but states are those from where it stands now.
+static void test_states_are_of_this_start(void **state) {
+  pbTask *task = parse(*state,
+                       "{" POLE
+                       ", \"steps\": 10, \"variables\": [{\"control\": true, \"lower\": -0.001, \"upper\": 0.001}], "
+                       "\"loss\": [{\"qpos\": \"a\", \"at\": \"all\", \"weight\": 100}]}",
+                       0.02, 0.1);
+  pbMpc *mpc;
+  pbMpcNews news;
+  good(*state, pbMpc_Create(*state, task, &mpc));
+  for (int k = 0; k < 5; k++) {
+    double *x = start_state(*state, task, 0, 0.5 + 0.1 * k);
+    good(*state, pbMpc_Plan(mpc, 0, x, &(pbMpcLimits){.iterations = 20}, &news));
+    assert_memory_equal(pbMpc_Get(mpc).states, x, (size_t)pbMpc_Get(mpc).nx * sizeof *x);
+    assert_true(news.converged && fabs(pbMpc_Get(mpc).ctrl[0]) == 0.001);
+    free(x);
+  }
+  pbMpc_Destroy(mpc);
+  pbTask_Destroy(task);
+}
+
 // Little time is one iteration, and said.
 static void test_deadlines(void **state) {
   pbTask *task = pole(*state, 0.02, 0.1, 50);
@@ -337,6 +358,7 @@ int main(void) {
                                      cmocka_unit_test(test_guesses),
                                      cmocka_unit_test(test_a_pole_is_balanced),
                                      cmocka_unit_test(test_a_plan_that_fails),
+                                     cmocka_unit_test(test_states_are_of_this_start),
                                      cmocka_unit_test(test_deadlines),
                                      cmocka_unit_test(test_memory),
                                      cmocka_unit_test(test_the_task_is_given_back),
