@@ -171,9 +171,10 @@ static void test_an_interrupted_run_loses_nothing(void **state) {
   static const char *const methods[] = {"ilqr", "lbfgs"};
   const char *file = "pb_test_constraints_state.npy";
   for (int k = 0; k < 2; k++) {
-    pbTask *task = parse(*state, CONTROLS ", \"loss\": [" EFFORT
-                                          ", {\"qpos\": true, \"target\": [0.4, 0.2], \"constraint\": true}, {\"qpos\": \"x\", "
-                                          "\"at\": \"all\", \"type\": \"below\", \"target\": 0.3, \"constraint\": true}]");
+    pbTask *task = parse(*state, CONTROLS
+                         ", \"loss\": [" EFFORT
+                         ", {\"qpos\": true, \"target\": [0.4, 0.2], \"weight\": 1e4, \"constraint\": true}, {\"qpos\": \"x\", "
+                         "\"at\": \"all\", \"type\": \"below\", \"target\": 0.3, \"constraint\": true}]");
     pbRunResult whole, part;
     double *z = zeros((size_t)pbTask_Size(task)), loss;
     good(*state, pbTask_Run(task, &(pbRunOptions){.method = methods[k], .iterations = 40}, &whole));
