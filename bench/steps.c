@@ -1,4 +1,4 @@
-// Speed of one world on one core, beside MuJoCo in the same process: step, vjp, rollout with gradient, full Jacobian.
+// Speed of one world on one core, beside MuJoCo in the same process: step, vjp, rollout with gradient, full Jacobians.
 //   steps MODEL.xml [REPEATS [FOLDER]]      prints "quantity,pullback_us,mujoco_us" per line, after lines "# name value"
 // Files of the model may lie in FOLDER too.
 //
@@ -14,6 +14,8 @@
 
 #include <pullback/pullback.h>
 
+#include "rollout/rollout.h"
+
 #ifdef PB_HAVE_MUJOCO
 #include <mujoco/mujoco.h>
 #else
@@ -21,10 +23,11 @@ typedef struct mjModel mjModel;
 typedef struct mjData mjData;
 #endif
 
-enum { piece = 50, pieces = 20, lead_in = 60, jacobians = 3 };  // steps of a piece; number of them; steps before the first
+enum { piece = 50, pieces = 20, lead_in = 60, jacobians = 6 };  // steps of a piece; number of them; steps before the first
+enum { burst = 8 };                                             // steps of a piece whose Jacobians are taken from records
 
 typedef struct Times {  // microseconds of every piece, least of the repeats
-  double step, recorded, rollout, gradient, vjp, jacobian, their_step, their_jacobian;
+  double step, recorded, rollout, gradient, vjp, jacobian, linearized, their_step, their_jacobian;
 } Times;
 
 typedef struct Bench {
@@ -35,7 +38,7 @@ typedef struct Bench {
   int nx, nv, nu, na, n, record;
   const double *theta;
   double *starts, *controls;  // pieces x nx; pieces x piece x nu
-  double *x, *tape, *sensed, *next_bar, *x_bar, *ctrl_bar, *theta_bar, *A, *B, *ones;
+  double *x, *tape, *sensed, *next_bar, *x_bar, *ctrl_bar, *theta_bar, *A, *B, *ones, *room;
   mjModel *mj;
   mjData *d;
   double *their_A, *their_B;
@@ -99,6 +102,7 @@ static void load(Bench *b, const char *file, const char *folder) {
   b->ones = numbers(n);
   b->A = numbers(n * n);
   b->B = numbers(n * nu);
+  b->room = numbers(pbRollout_LinearizeRoom(b->m));
   b->their_A = numbers(n * n);
   b->their_B = numbers(n * nu);
   for (int i = 0; i < b->n; i++) b->ones[i] = 1;
@@ -270,11 +274,28 @@ static void roll(Bench *b, int p, bool tape) {
   keep(&b->best[p].gradient, began);
 }
 
+// Of some steps that follow each other, from their records.
 static void jacobian(Bench *b, int p) {
-  pbInput input = {.ctrl = b->controls + p * piece * b->nu};
   double began = now();
-  need(pbStep_Jacobian(b->m, b->theta, b->tape, &input, b->s, b->A, b->B, NULL, NULL), pbScratch_Error(b->s));
+  for (int k = 0; k < burst; k++) {
+    pbInput input = {.ctrl = b->controls + (p * piece + k) * b->nu};
+    need(pbStep_Jacobian(b->m, b->theta, b->tape + k * b->record, &input, b->s, b->A, b->B, NULL, NULL), pbScratch_Error(b->s));
+  }
   keep(&b->best[p].jacobian, began);
+}
+
+static pbStatus see_nothing(void *user, int k, const pbStepRecord *step, pbScratch *s) {
+  (void)user, (void)k, (void)step, (void)s;
+  return pb_ok;
+}
+
+// Of all steps of a piece, from the evaluations that its rollout has kept.
+static void linearize(Bench *b, int p) {
+  const pbLinearized out = {.A = b->A, .B = b->B, .room = b->room, .see = see_nothing};
+  roll(b, p, true);
+  double began = now();
+  need(pbRollout_Linearize(b->on, &out), pbContext_Error(b->ctx));
+  keep(&b->best[p].linearized, began);
 }
 
 static void measure(Bench *b, int repeats) {
@@ -287,17 +308,19 @@ static void measure(Bench *b, int repeats) {
       for (int k = 0; k < 2; k++) pull_back(b, p);
       for (int k = 0; k < 2; k++) roll(b, p, true);
       if (r >= jacobians) continue;
-      for (int k = 0; k < 3; k++) jacobian(b, p);
+      for (int k = 0; k < 2; k++) jacobian(b, p);
+      for (int k = 0; k < 2; k++) linearize(b, p);
       their_jacobian(b, p);
     }
   }
 }
 
-#define LINE(name, ours, theirs, each)                                             \
+// Times of `our` and `their` steps of a piece.
+#define LINE(name, ours, our, theirs, their)                                       \
   do {                                                                             \
     double a = 0, c = 0;                                                           \
     for (int p = 0; p < pieces; p++) a += b->best[p].ours, c += b->best[p].theirs; \
-    printf("%s,%.4f,%.4f\n", name, a / (pieces * (each)), c / (pieces * (each)));  \
+    printf("%s,%.4f,%.4f\n", name, a / (pieces * (our)), c / (pieces * (their)));  \
   } while (0)
 
 static void print(const Bench *b) {
@@ -305,23 +328,27 @@ static void print(const Bench *b) {
   printf("# contacts %.2f\n# iterations %.2f\n# their_contacts %.2f\n", b->contacts, b->iterations, b->their_contacts);
   printf("# mesh_contacts %.2f\n", b->mesh_contacts);
   printf("# apart %.1e\n", b->apart);
-  LINE("step", step, their_step, piece);
-  LINE("vjp", vjp, their_step, piece);
+  LINE("step", step, piece, their_step, piece);
+  LINE("vjp", vjp, piece, their_step, piece);
   double backward = 0, theirs = 0;
   for (int p = 0; p < pieces; p++) {
     backward += b->best[p].gradient - b->best[p].recorded;
     theirs += b->best[p].their_step;
   }
   printf("vjp in a rollout,%.4f,%.4f\n", backward / (pieces * piece), theirs / (pieces * piece));
-  LINE("forward+backward", gradient, their_step, piece);
-  LINE("jacobian", jacobian, their_jacobian, 1);
-  LINE("rollout without tape", rollout, step, piece);  // beside single steps
-  LINE("rollout with tape", recorded, step, piece);
+  LINE("forward+backward", gradient, piece, their_step, piece);
+  LINE("jacobian", jacobian, burst, their_jacobian, 1);
+
+  // Beside single steps of our own.
+  LINE("rollout without tape", rollout, piece, step, piece);
+  LINE("rollout with tape", recorded, piece, step, piece);
+  LINE("own: jacobian of a record", jacobian, burst, step, piece);
+  LINE("own: jacobian of a kept evaluation", linearized, piece, step, piece);
 }
 
 static void drop(Bench *b) {
-  double *all[] = {b->starts,   b->controls,  b->x, b->tape, b->sensed, b->next_bar, b->x_bar,
-                   b->ctrl_bar, b->theta_bar, b->A, b->B,    b->ones,   b->their_A,  b->their_B};
+  double *all[] = {b->starts,    b->controls, b->x, b->tape, b->sensed,  b->next_bar, b->x_bar, b->ctrl_bar,
+                   b->theta_bar, b->A,        b->B, b->ones, b->their_A, b->their_B,  b->room};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 #ifdef PB_HAVE_MUJOCO
   mj_deleteData(b->d);

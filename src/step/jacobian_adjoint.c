@@ -5,6 +5,7 @@
 #if PB_LANES > 1
 
 #include "base/assert.h"
+#include "contact/row.h"
 #include "eval/stages.h"
 #include "eval/work.h"
 #include "step/integrate.h"
@@ -158,27 +159,48 @@ static void solve_damped(const NUM(pbWork) *w, int zeros, int used, lane *x) {
 }
 
 // ---- seeds ----------------------------------------------------------------------------------------------------------
+// Does no row add to H? Then it is M.
+static bool without_rows(const NUM(pbWork) *w) {
+  for (int i = 0; i < w->nrow; i++) {
+    if (w->row[i].zone && !pb_explicit(w->m, w->row + i)) return false;
+  }
+  return true;
+}
+
+// M mu; under Euler's method, whose damping is of single dofs, it is Mhat mu less the dampers' share, Mhat mu being h times the
+// unit vectors.
+static void multiply_mass(const NUM(pbWork) *w, int first, int behind, int used, const lane *mu, lane *product) {
+  double h = w->p.timestep[0];
+  if (w->m->integrator != pb_intEuler) {
+    memset(product, 0, (size_t)(strips * w->m->nv) * sizeof(lane));
+    add_product(&w->t->M, w->M, used, mu, product);
+    return;
+  }
+
+  for (int i = 0; i < w->m->nv; i++) {
+    for (int s = 0; s < used; s++) product[strips * i + s] = -h * w->damp[i] * mu[strips * i + s];
+  }
+  for (int i = first; i < behind; i++) ((double *)(product + strips * i))[i - first] += h;
+}
+
 // Virtual velocities of all seeds: mu = h Mhat^-T of the unit vectors, lam = H^-1 M mu.
 static void solve_seeds(block *k) {
   const NUM(pbWork) *w = k->a.work;
   int nv = w->m->nv, room = strips * PB_LANES;
-  size_t size = (size_t)(strips * nv) * sizeof(lane);
   const factor solver = {&w->H, w->H_LD, w->H_Dinv};
+  k->one_rate = w->damped && without_rows(w);
   for (int first = 0; first < nv; first += room) {
     lane *mu = k->mu_of + first / PB_LANES * nv, *lam = k->lam_of + first / PB_LANES * nv;
     int behind = first + room < nv ? first + room : nv, used = (behind - first + PB_LANES - 1) / PB_LANES;
-    memset(mu, 0, size);
-    for (int i = first; i < behind; i++) ((double *)(mu + strips * i))[i - first] = w->p.timestep[0];
+    lane *unit = w->damped && !k->one_rate ? mu : lam;
+    memset(unit, 0, (size_t)(strips * nv) * sizeof(lane));
+    for (int i = first; i < behind; i++) ((double *)(unit + strips * i))[i - first] = w->p.timestep[0];
 
-    if (w->damped) {
-      solve_damped(w, behind, used, mu);
-      memset(lam, 0, size);
-      add_product(&w->t->M, w->M, used, mu, lam);
-      solve_columns(w, solver, 0, nv, nv, used, lam);
-    } else {
-      memcpy(lam, mu, size);
-      solve_columns(w, solver, 0, nv, behind, used, lam);
-    }
+    if (w->damped) solve_damped(w, behind, used, unit);
+    else solve_columns(w, solver, 0, nv, behind, used, unit);
+    if (!w->damped || k->one_rate) continue;
+    multiply_mass(w, first, behind, used, mu, lam);
+    solve_columns(w, solver, 0, nv, nv, used, lam);
   }
 }
 
@@ -227,7 +249,7 @@ static void velocity_rows(block *k, int first, unsigned by, double *A, double *B
   a->damped = a->has_mu = w->damped;
   for (int i = 0; i < nv; i++) {
     a->lam[i] = k->lam_of[offset + strips * i];
-    a->mu[i] = k->mu_of[offset + strips * i];
+    a->mu[i] = LANE(pbVjp_MuOf)(k)[offset + strips * i];
   }
 
   LANE(pbVjp_Power)(k);

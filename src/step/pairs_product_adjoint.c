@@ -284,25 +284,35 @@ PB_INLINE void pair_dof(const block *k, what of, int d) {
   const pairs *p = &k->pairs;
   const double *row = p->row;
   double(*to)[4] = p->tree[of.power] + tree->adr[d], (*mu)[4] = p->tree[pb_powerOfMu] + tree->adr[d];
-  int depth = tree->depth[d], root = depth ? chain[0] : d, group = group_of(w->m, d);
+  int depth = tree->depth[d], group = group_of(w->m, d);
   carried c;
-  PB_ASSERT(group <= d && root <= group);
+  PB_ASSERT(group <= d && chain[depth] == d);
 
-  // With all dofs of the tree up to it, of which its carriers are kept.
+  // With eight dofs at a time where its carriers are, which are kept.
   carry(k, of, d, &c);
-  for (int at = root / columns * columns; at <= d; at += columns) meet(p, of, &c, at);
+  for (int e = 0, at; e <= depth;) {
+    meet(p, of, &c, at = chain[e] / columns * columns);
+    while (e <= depth && chain[e] < at + columns) e++;
+  }
   for (int e = 0; e <= depth; e++) {
     for (int i = 0; i < 4; i++) to[e][i] = row[i * p->padded + chain[e]];
     if (!of.inertia) continue;
-    mu[e][0] = row[mu_carrier_q * p->padded + chain[e]];
-    mu[e][2] = row[mu_own_q * p->padded + chain[e]];
+    mu[e][carrier_q] = row[mu_carrier_q * p->padded + chain[e]];
+    mu[e][own_q] = row[mu_own_q * p->padded + chain[e]];
   }
 
   // Axes of one joint move together: none of them is before another.
   for (int e = depth - 1; e >= 0 && chain[e] >= group; e--) {
     const double *S = w->S + 6 * chain[e], *position = (const double *)&c.position;
-    to[e][2] = PB_DOT6(S, position);
-    if (of.inertia) mu[e][2] = PB_DOT6(S, c.mu);
+    to[e][own_q] = PB_DOT6(S, position);
+    if (of.inertia) mu[e][own_q] = PB_DOT6(S, c.mu);
+  }
+  if (!of.inertia || !k->one_rate) return;
+
+  // Both powers under one rate.
+  for (int e = 0; e <= depth; e++) {
+    to[e][carrier_q] += mu[e][carrier_q];
+    to[e][own_q] += mu[e][own_q];
   }
 }
 
@@ -470,8 +480,9 @@ static void multiply(const block *k, int first, bool inertia, double *A, double 
   lane *product = k->pairs.product;
 
   memset(product + 2 * nv * strips, 0, (size_t)((w->m->na + w->m->nu) * strips) * sizeof(lane));
-  for (int power = 0; power < (w->damped ? pb_powers : 1); power++) {
-    const lane *x = (power == pb_powerOfMu ? k->mu_of : k->lam_of) + at;
+  bool together = inertia && k->one_rate;  // in the power of lam (pair_dof)
+  for (int power = 0; power < (w->damped && !together ? pb_powers : 1); power++) {
+    const lane *x = (power == pb_powerOfMu ? LANE(pbVjp_MuOf)(k) : k->lam_of) + at;
     add_tree(k, power, power == pb_powerOfLam || !inertia, used, x, product);
     add_others(k, power, used, x, product);
   }

@@ -36,6 +36,7 @@ typedef struct LANE(pbVjpBlock) {
   const double *more_qacc;  // pbPullback.qacc, lam
   double *lam_out;
   lane *lam_of, *mu_of;  // groups / strips x nv x strips: lam and mu of every seed
+  bool one_rate;         // mu is lam, and lam_of has both: no row adds to H
 #if PB_LANES > 1
   LANE(pbPairs) pairs;
 #endif
@@ -51,6 +52,8 @@ typedef struct LANE(pbVjpBlock) {
 static inline LANE(pbVjpBlock) *LANE(pbVjp_Block)(void *memory) {
   return (LANE(pbVjpBlock) *)((char *)memory + (64 - (size_t)memory % 64) % 64);
 }
+// mu of every seed.
+static inline const lane *LANE(pbVjp_MuOf)(const LANE(pbVjpBlock) *k) { return k->one_rate ? k->lam_of : k->mu_of; }
 // Room for the contacts and rows of the evaluation in w.
 PB_NODISCARD pbStatus LANE(pbVjp_Reserve)(LANE(pbVjpBlock) *k, const NUM(pbWork) *w);
 // The evaluation in w is what the adjoint is of, as each of its files sees it.
