@@ -132,7 +132,7 @@ typedef struct LANE(pbAdjoint) {
   bool damped;                     // the step is damped: Vm, Vw count
   bool has_mu;                     // mu is set: damped, or wanted for the gradient by a damping that is zero
   bool has_Vs, has_FA, has_force;  // some of these were set
-  bool apart;                      // bodies move as Vx says, whatever lam is (step/pairs_adjoint.c),
+  bool apart;                      // bodies move as Vx says, whatever lam is, and have no inertia (step/pairs_adjoint.c),
   bool *later;                     // max_row: and these rows are pulled by themselves
   double h_bar;                    // of the time step, collected from everywhere (one lane)
 

@@ -67,22 +67,27 @@ static bool pushed(const NUM(pbMechanism) *w, int body) {
   return false;
 }
 
-// Bodies on which more acts than inertia have cotangents of their poses, and of Va. Rows of two bodies that both move are pulled
-// later, by themselves.
-static void look_at_bodies(const block *k) {
+// Bodies on which more acts than inertia: under mu it is fluids. Rows of two bodies that both move are pulled later, by
+// themselves.
+static bool look_at_bodies(block *k, int power) {
   const NUM(pbConstraints) *w = k->a.constraints;
-  bool *touched = k->pairs.touched;
+  bool *touched = k->pairs.touched, of_lam = power == pb_powerOfLam, any = false, ends = false;
   for (int b = 0; b < w->m->nbody; b++) {
-    touched[b] = w->has_fluid || w->p.body_gravcomp[b] != 0 || pushed(&w->mechanism, b);
+    touched[b] = w->has_fluid || (of_lam && (w->p.body_gravcomp[b] != 0 || pushed(&w->mechanism, b)));
   }
 
   for (int i = 0; i < w->nrow; i++) {
     int body[2];
     k->a.later[i] = false;
-    if (!row_bodies(w, w->row + i, body)) continue;
+    if (!of_lam || !row_bodies(w, w->row + i, body)) continue;
     touched[body[0]] = touched[body[1]] = true;
+    ends = ends || w->row[i].kind == pb_rowEquality;
     k->a.later[i] = moves(&w->mechanism, body[0]) && moves(&w->mechanism, body[1]);
   }
+
+  k->pairs.fields[power] = !of_lam ? pb_pairFields : ends ? pb_pairVw : pb_pairA;
+  for (int b = 1; b < w->m->nbody; b++) any = any || (touched[b] && moves(&w->mechanism, b));
+  return any;
 }
 
 bool LANE(pbPairs_OnlyInertia)(const LANE(pbAdjoint) *a) {
@@ -104,13 +109,22 @@ bool LANE(pbPairs_OnlyInertia)(const LANE(pbAdjoint) *a) {
 // ---- unit motions and rates ---------------------------------------------------------------------------------------------
 static void set_lane(lane *x, int l, double value) { ((double *)x)[l] = value; }
 
-// Terms pulled under unit motions `first` and following of all bodies, and under the rates of dofs of these colors.
+// Nothing has been collected for a body, which does not move.
+static void clear_fields(const LANE(pbAdjoint) *a, int b, bool damped) {
+  lane *const fields[] = {a->Vx, a->P, a->FV, a->FA, a->FVa, a->FW, a->Vm};
+  size_t count = sizeof fields / sizeof *fields - (damped ? 0 : 2);
+  for (size_t f = 0; f < count; f++) LANE(pbLane_Zero6)(fields[f] + 6 * b);
+  for (int i = 6 * b; i < 6 * b + 6; i++) a->FX[i] = a->FL[i] = a->FM[i] = 0;
+}
+
+// Terms pulled under unit motions `first` and following of all bodies that they touch, and under the rates of dofs of these
+// colors.
 static void pull_units(block *k, int power, int first) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   lane *rate = power == pb_powerOfMu ? a->mu : a->lam, *motion = power == pb_powerOfMu ? a->Vm : a->Vl;
-  size_t bodies = 6 * (size_t)m->nbody * sizeof(lane), dofs = (size_t)m->nv * sizeof(lane);
+  size_t dofs = (size_t)m->nv * sizeof(lane);
 
   LANE(pbVjp_Begin)(k, w);
   memset(k->ctrl, 0, (size_t)m->nu * sizeof(lane));
@@ -118,18 +132,17 @@ static void pull_units(block *k, int power, int first) {
   a->apart = true;
   a->Vx = a->Vl;
 
-  // Nothing moves but ...
-  memset(a->Vl, 0, bodies);
-  memset(a->lam, 0, dofs);
-  if (a->damped) memset(a->Vm, 0, bodies);
-  if (a->damped) memset(a->mu, 0, dofs);
-
-  // ... every body in its own way, and joints by the way.
-  for (int l = 0; l < PB_LANES && first + l < 6; l++) {
-    for (int b = 1; b < m->nbody; b++) {
-      if (moves(&w->mechanism, b)) set_lane(motion + 6 * b + first + l, l, 1);
-    }
+  // Nothing moves but every body in its own way,
+  for (int b = 0; b < m->nbody; b++) {
+    if (!k->pairs.touched[b]) continue;
+    clear_fields(a, b, a->damped);
+    if (!moves(&w->mechanism, b)) continue;
+    for (int l = 0; l < PB_LANES && first + l < 6; l++) set_lane(motion + 6 * b + first + l, l, 1);
   }
+
+  // and joints by the way.
+  memset(a->lam, 0, dofs);
+  if (a->damped) memset(a->mu, 0, dofs);
   for (int i = 0; i < m->nv; i++) {
     int l = w->t->dof_color[i] - first;
     if (l >= 0 && l < PB_LANES) set_lane(rate + i, l, 1);
@@ -150,13 +163,17 @@ PB_INLINE void keep_matrix(const pairs *p, int power, int body, int field, int f
   }
 }
 
-// Cotangent of the pose of a body with fields that move along with it: P + sum of X x* (cotangent of X), of inertia zero.
+// Cotangent of the pose of a body with fields that move along with it: P + sum of X x* (cotangent of X).
 PB_INLINE l6 pose_along(const LANE(pbAdjoint) *a, int b) {
   const l6 FV = l6_load(a->FV + 6 * b), FA = l6_load(a->FA + 6 * b), FVa = l6_load(a->FVa + 6 * b);
   const p6 FX = p6_add(p6_load(a->FX + 6 * b), p6_load(a->FL + 6 * b));
   const l6 P = l6_add(l6_load(a->P + 6 * b), l6_wrench(p6_load(a->w->V + 6 * b), FV));
   const l6 accelerated = l6_add(l6_wrench(p6_load(a->at.A + 6 * b), FA), l6_wrench(p6_load(a->Va + 6 * b), FVa));
   return l6_sub(l6_add(P, accelerated), l6_onto(FX, l6_load(a->Vx + 6 * b)));
+}
+// Cotangent of V with the third term of A.
+PB_INLINE l6 velocity_along(const LANE(pbAdjoint) *a, int b) {
+  return l6_add(l6_load(a->FV + 6 * b), l6_wrench(p6_load(a->w->V + 6 * b), l6_load(a->FA + 6 * b)));
 }
 PB_INLINE l6 damped_along(const LANE(pbAdjoint) *a, int b) {
   const l6 FW = l6_load(a->FW + 6 * b);
@@ -166,18 +183,10 @@ PB_INLINE l6 damped_along(const LANE(pbAdjoint) *a, int b) {
 static void keep_body(const block *k, int power, int b, int first) {
   const LANE(pbAdjoint) *a = &k->a;
   const pairs *p = &k->pairs;
-  const l6 FV = l6_load(a->FV + 6 * b), FA = l6_load(a->FA + 6 * b);
-  keep_matrix(p, power, b, pb_pairV, first, l6_add(FV, l6_wrench(p6_load(a->w->V + 6 * b), FA)));
-  keep_matrix(p, power, b, pb_pairA, first, FA);
-
-  // The same in all lanes; of inertia under mu what the field was made of.
-  if (power == pb_powerOfMu) p6_store(p->force[power] + 6 * b, p6_load(a->FM + 6 * b));
-  else p6_store(p->force[power] + 6 * b, p6_add(p6_load(a->FX + 6 * b), p6_load(a->FL + 6 * b)));
-  if (power == pb_powerOfLam && a->w->damped) p6_store(p->force[pb_powerOfMu] + 6 * b, p6_load(a->IW + 6 * b));
-  if (!p->touched[b]) return;
-
   l6 P = pose_along(a, b);
+  keep_matrix(p, power, b, pb_pairV, first, velocity_along(a, b));
   keep_matrix(p, power, b, pb_pairVa, first, l6_load(a->FVa + 6 * b));
+  if (p->fields[power] > pb_pairA) keep_matrix(p, power, b, pb_pairA, first, l6_load(a->FA + 6 * b));
   if (power == pb_powerOfMu) {
     P = l6_add(P, damped_along(a, b));
     keep_matrix(p, power, b, pb_pairVw, first, l6_load(a->FW + 6 * b));
@@ -185,10 +194,23 @@ static void keep_body(const block *k, int power, int b, int first) {
   keep_matrix(p, power, b, pb_pairPose, first, P);
 }
 
+// What the motion of a body is multiplied by: what inertia takes, and what acts, the same in all lanes.
+static void keep_force(const block *k, int power, int b) {
+  const LANE(pbAdjoint) *a = &k->a;
+  double *force = k->pairs.force[power] + 6 * b;
+  bool of_mu = power == pb_powerOfMu, touched = k->pairs.touched[b];
+  for (int i = 0; i < 6; i++) {
+    double acts = !touched ? 0 : of_mu ? a->FM[6 * b + i] : a->FX[6 * b + i] + a->FL[6 * b + i];
+    force[i] = acts + (of_mu ? a->IW[6 * b + i] : -a->rate_IV[6 * b + i]);
+  }
+}
+
 static void keep_bodies(const block *k, int power, int first) {
   const NUM(pbMechanism) *w = k->a.w;
   for (int b = 1; b < w->m->nbody; b++) {
-    if (moves(w, b)) keep_body(k, power, b, first);
+    if (!moves(w, b)) continue;
+    if (first == 0) keep_force(k, power, b);
+    if (k->pairs.touched[b] && first < 6) keep_body(k, power, b, first);
   }
 }
 
@@ -235,13 +257,6 @@ static void keep_actuators(block *k, int power, int first) {
 }
 
 // ---- two bodies that move -----------------------------------------------------------------------------------------------
-static void clear_fields(const LANE(pbAdjoint) *a, int b) {
-  lane *const fields[] = {a->Vx, a->P, a->FV, a->FA, a->FVa};
-  for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) LANE(pbLane_Zero6)(fields[f] + 6 * b);
-  memset(a->FX + 6 * b, 0, 6 * sizeof(double));
-  memset(a->FL + 6 * b, 0, 6 * sizeof(double));
-}
-
 // Columns added.
 static void add_matrix(double *to, int first, l6 F) {
   lane row[6];
@@ -251,11 +266,10 @@ static void add_matrix(double *to, int first, l6 F) {
   }
 }
 
-static void add_body(const LANE(pbAdjoint) *a, int b, int first, double *const to[pb_pairVw]) {
-  const l6 FV = l6_load(a->FV + 6 * b), FA = l6_load(a->FA + 6 * b);
+static void add_body(const LANE(pbAdjoint) *a, int b, int first, bool accelerations, double *const to[pb_pairVw]) {
   add_matrix(to[pb_pairPose], first, pose_along(a, b));
-  add_matrix(to[pb_pairV], first, l6_add(FV, l6_wrench(p6_load(a->w->V + 6 * b), FA)));
-  add_matrix(to[pb_pairA], first, FA);
+  add_matrix(to[pb_pairV], first, velocity_along(a, b));
+  if (accelerations) add_matrix(to[pb_pairA], first, l6_load(a->FA + 6 * b));
   add_matrix(to[pb_pairVa], first, l6_load(a->FVa + 6 * b));
 }
 
@@ -275,6 +289,7 @@ static pbPairCross *cross_of(pairs *p, int from, int moved, int body) {
 static void pull_side(block *k, int row, const int body[2], int side, pbPairCross *cross) {
   LANE(pbAdjoint) *a = &k->a;
   const pairs *p = &k->pairs;
+  bool ends = p->fields[pb_powerOfLam] > pb_pairA;
   double *own[pb_pairVw], *other[pb_pairVw];
   for (int field = 0; field < pb_pairVw; field++) {
     own[field] = LANE(pbPairs_Matrix)(p, pb_powerOfLam, body[side], field, false);
@@ -282,12 +297,12 @@ static void pull_side(block *k, int row, const int body[2], int side, pbPairCros
   }
 
   for (int first = 0; first < 6; first += PB_LANES) {
-    clear_fields(a, body[0]);
-    clear_fields(a, body[1]);
+    clear_fields(a, body[0], false);
+    clear_fields(a, body[1], false);
     for (int l = 0; l < PB_LANES && first + l < 6; l++) set_lane(a->Vx + 6 * body[side] + first + l, l, 1);
     LANE(pbRows_PullApart)(a, row);
-    add_body(a, body[side], first, own);
-    add_body(a, body[!side], first, other);
+    add_body(a, body[side], first, ends, own);
+    add_body(a, body[!side], first, ends, other);
 
     // The row's force is the same under any motion.
     if (side || first) continue;
@@ -309,17 +324,14 @@ static void pull_crosses(block *k) {
 // ---- a power ------------------------------------------------------------------------------------------------------------
 bool LANE(pbPairs_Pull)(block *k, int power) {
   const NUM(pbMechanism) *w = k->a.w;
-  int most = w->t->ncolor > 6 ? w->t->ncolor : 6;
+  int most = w->t->ncolor > 0 ? w->t->ncolor : 1;
   k->pairs.others[power] = 0;
-
-  // All fields count under mu.
-  look_at_bodies(k);
-  for (int b = 0; b < w->m->nbody; b++) k->pairs.touched[b] = k->pairs.touched[b] || power == pb_powerOfMu;
+  if (look_at_bodies(k, power) && most < 6) most = 6;
 
   for (int first = 0; first < most; first += PB_LANES) {
     pull_units(k, power, first);
     if (k->a.loaded) return false;
-    if (first < 6) keep_bodies(k, power, first);
+    keep_bodies(k, power, first);
     keep_joints(k, power, first);
     keep_actuators(k, power, first);
   }

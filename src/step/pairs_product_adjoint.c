@@ -29,45 +29,71 @@ static void transpose(const double *from, double *to) {
   }
 }
 
-// The matrices of a body to its parent's; those of pose, Va and Vw begin with the first body that is touched.
-static void add_to_parent(const pairs *p, int power, int b, int parent, const int *fields, int count) {
+// The matrices of a body to its parent's; they begin with the first body that is touched.
+static void add_to_parent(const pairs *p, int power, int b, int parent) {
   PB_ASSERT(parent < b);
-  for (int i = 0; i < count; i++) {
-    const wide *from = (const wide *)matrix_of(p, power, b, fields[i], false);
-    wide *to = (wide *)matrix_of(p, power, parent, fields[i], false);
-    bool begins = i >= 2 && !p->touched[parent];
-    for (int r = 0; r < 6; r++) to[r] = begins ? from[r] : to[r] + from[r];
+  for (int field = 0; field < p->fields[power]; field++) {
+    const wide *from = (const wide *)matrix_of(p, power, b, field, false);
+    wide *to = (wide *)matrix_of(p, power, parent, field, false);
+    for (int r = 0; r < 6; r++) to[r] = p->touched[parent] ? to[r] + from[r] : from[r];
   }
-  p->touched[parent] = p->touched[parent] || p->touched[b];
+  p->touched[parent] = true;
 }
 
-// Bodies with all that they carry. Where inertia alone acts the matrix of A is symmetric.
+// Bodies with all that they carry, of what acts besides inertia; transposed, too.
 static void add_up(const block *k, int power) {
-  static const int fields[] = {pb_pairV, pb_pairA, pb_pairPose, pb_pairVa, pb_pairVw};
   const NUM(pbMechanism) *w = k->a.w;
   const pairs *p = &k->pairs;
-  int most = power == pb_powerOfMu ? 5 : 4;
 
   for (int b = w->m->nbody - 1; b > 0; b--) {
     int parent = w->m->body_parentid[b];
-    if (!moves(w, b)) continue;
-    bool touched = p->touched[b];
-    if (moves(w, parent)) add_to_parent(p, power, b, parent, fields, touched ? most : 2);
-
-    // Transposed, too, where they are not symmetric.
-    for (int i = 0; i < (touched ? most : 1); i++) {
-      transpose(matrix_of(p, power, b, fields[i], false), matrix_of(p, power, b, fields[i], true));
+    if (!p->touched[b] || !moves(w, b)) continue;
+    if (moves(w, parent)) add_to_parent(p, power, b, parent);
+    for (int field = 0; field < p->fields[power]; field++) {
+      transpose(matrix_of(p, power, b, field, false), matrix_of(p, power, b, field, true));
     }
   }
 }
 
-static void add_up_forces(const block *k, int power) {
+static void add_up_plain(const block *k, int size, double *x) {
   const NUM(pbMechanism) *w = k->a.w;
-  double *force = k->pairs.force[power];
   for (int b = w->m->nbody - 1; b > 0; b--) {
     int parent = w->m->body_parentid[b];
-    if (moves(w, parent)) PB_AXPY6(force + 6 * parent, 1, force + 6 * b);
+    if (!moves(w, parent)) continue;
+    for (int i = 0; i < size; i++) x[size * parent + i] += x[size * b + i];
   }
+}
+
+// I-dot = V x* I - I V x of an inertia about the reference point: with h = m d, h changes by m v + w x h, the moments by
+// [w]x J - J [w]x + 2 (h . v) - v h' - h v'; no mass is added.
+static void inertia_rate(const double I[10], const double V[6], double rate[10]) {
+  const double J[9] = {I[4], I[7], I[8], I[7], I[5], I[9], I[8], I[9], I[6]}, *h = I + 1, *v = V + 3;
+  double WJ[9], along = 2 * PB_DOT3(h, v);
+  for (int c = 0; c < 3; c++) {
+    WJ[c] = V[1] * J[6 + c] - V[2] * J[3 + c];
+    WJ[3 + c] = V[2] * J[c] - V[0] * J[6 + c];
+    WJ[6 + c] = V[0] * J[3 + c] - V[1] * J[c];
+  }
+
+  rate[0] = 0;
+  for (int c = 0; c < 3; c++) rate[1 + c] = I[0] * v[c];
+  PB_ADDCROSS(rate + 1, 1, V, h);
+  for (int c = 0; c < 3; c++) rate[4 + c] = 2 * (WJ[4 * c] - v[c] * h[c]) + along;
+  rate[7] = WJ[1] + WJ[3] - v[0] * h[1] - h[0] * v[1];
+  rate[8] = WJ[2] + WJ[6] - v[0] * h[2] - h[0] * v[2];
+  rate[9] = WJ[5] + WJ[7] - v[1] * h[2] - h[1] * v[2];
+}
+
+// Momentum and rate of the inertia of bodies with all that they carry.
+static void add_up_inertia(const block *k) {
+  const NUM(pbMechanism) *w = k->a.w;
+  const pairs *p = &k->pairs;
+  memcpy(p->momentum, k->a.IV, 6 * (size_t)w->m->nbody * sizeof(double));
+  for (int b = 1; b < w->m->nbody; b++) {
+    if (moves(w, b)) inertia_rate(w->inert + 10 * b, w->V + 6 * b, p->rate + 10 * b);
+  }
+  add_up_plain(k, 6, p->momentum);
+  add_up_plain(k, 10, p->rate);
 }
 
 // ---- axes ---------------------------------------------------------------------------------------------------------------
@@ -173,108 +199,190 @@ typedef struct what {
   bool touched, inertia;
 } what;
 
-// A dof that is carried: what it has for the axes of its carriers.
-typedef struct carried {
-  double by_axis[pb_pairFields][6];  // M S of each field, for the axes of that field
-  wide position, velocity;           // for the axis of the carrier: under its rate, by those of the dof
-  wide carriers;                     // as position, of those before all of the joint's axes
-  double by_mu[6];                   // under mu: as by_axis, position and carriers
-  double mu[6], mu_carriers[6];
-} carried;
+// What carried dofs have for the axes of their carriers, a row of all dofs for each number: M S of the fields V, A and Vw; then
+// for the axis of the carrier, under its rate, by positions and velocities of the dof, and as by positions of those before all of
+// the joint's axes; the same by positions under mu, of Vw.
+enum {
+  carried_V,
+  carried_A = 6,
+  carried_Vw = 12,
+  carried_position = 18,
+  carried_velocity = 24,
+  carried_before = 30,
+  carried_damped = 36,
+  carried_damped_before = 42,
+};
+static double *carried_of(const pairs *p, int row, int dof) { return p->carried + row * p->padded + dof; }
 
-// M S of a field; to position M' (axis).
-PB_INLINE void carry_field(const block *k, int power, int dof, int field, bool symmetric, carried *c) {
+static void store_six(const pairs *p, int row, int at, const wide x[6]) {
+  for (int r = 0; r < 6; r++) *(wide *)carried_of(p, row + r, at) = x[r];
+}
+static void load_six(const pairs *p, int kind, int at, wide x[6]) {
+  for (int r = 0; r < 6; r++) x[r] = *(const wide *)(axis_of(p, kind, r) + at);
+}
+
+// Numbers of the bodies of eight dofs.
+static void gather(const pbModel *m, const double *from, int size, int at, wide *to) {
+  for (int l = 0; l < columns; l++) {
+    const double *x = from + size * m->dof_bodyid[at + l < m->nv ? at + l : m->nv - 1];
+    for (int i = 0; i < size; i++) ((double *)(to + i))[l] = x[i];
+  }
+}
+
+// Inertia under lam, of bodies with all that they carry: M is -I of A, and X x* I V - I-dot X of V, whose first part changes its
+// sign where M is transposed.
+static void carry_inertia(const block *k, int at, const wide S[6], const wide I[10]) {
+  const pairs *p = &k->pairs;
+  wide rate[10], momentum[6], force[6], axis[6], by_V[6] = {{0}}, by_A[6] = {{0}}, position[6] = {{0}}, velocity[6];
+  gather(k->a.w->m, p->rate, 10, at, rate);
+  gather(k->a.w->m, p->momentum, 6, at, momentum);
+  gather(k->a.w->m, p->force[pb_powerOfLam], 6, at, force);
+
+  PB_ADDINERT(by_A, -1.0, I, S);
+  PB_ADDINERT(by_V, -1.0, rate, S);
+  memcpy(velocity, by_V, sizeof velocity);
+  PB_ADDMXF(by_V, 1.0, S, momentum);
+  PB_ADDMXF(velocity, -1.0, S, momentum);
+  load_six(p, pb_axisRate, at, axis);
+  PB_ADDINERT(velocity, -1.0, I, axis);
+
+  load_six(p, pb_axisV, at, axis);
+  PB_ADDINERT(position, -1.0, rate, axis);
+  PB_ADDMXF(position, -1.0, axis, momentum);
+  load_six(p, pb_axisA, at, axis);
+  PB_ADDINERT(position, -1.0, I, axis);
+
+  store_six(p, carried_V, at, by_V);
+  store_six(p, carried_A, at, by_A);
+  store_six(p, carried_position, at, position);
+  store_six(p, carried_velocity, at, velocity);
+  // The force on the carried moves against what is before its joint.
+  PB_ADDMXF(position, 1.0, S, force);
+  store_six(p, carried_before, at, position);
+}
+
+// Inertia under mu: I of Vw.
+static void carry_damped(const block *k, int at, const wide S[6], const wide I[10]) {
+  const pairs *p = &k->pairs;
+  wide force[6], axis[6], by_Vw[6] = {{0}}, position[6] = {{0}};
+  gather(k->a.w->m, p->force[pb_powerOfMu], 6, at, force);
+  load_six(p, pb_axisVw, at, axis);
+  PB_ADDINERT(by_Vw, 1.0, I, S);
+  PB_ADDINERT(position, 1.0, I, axis);
+
+  store_six(p, carried_Vw, at, by_Vw);
+  store_six(p, carried_damped, at, position);
+  PB_ADDMXF(position, 1.0, S, force);
+  store_six(p, carried_damped_before, at, position);
+}
+
+// Of all dofs, what inertia has under a power; under that of mu, too, where inertia alone is under it.
+static void carry(const block *k, int power, bool inertia) {
+  const NUM(pbMechanism) *w = k->a.w;
+  const pairs *p = &k->pairs;
+  for (int at = 0; at < p->padded; at += columns) {
+    wide S[6], I[10];
+    load_six(p, pb_axisPose, at, S);
+    gather(w->m, w->crb, 10, at, I);
+    if (power == pb_powerOfLam) carry_inertia(k, at, S, I);
+    if (power == pb_powerOfMu || inertia) carry_damped(k, at, S, I);
+  }
+  if (power == pb_powerOfLam) return;
+
+  size_t six = 6 * (size_t)p->padded * sizeof(double);
+  memset(carried_of(p, carried_V, 0), 0, six);
+  memset(carried_of(p, carried_velocity, 0), 0, six);
+  memcpy(carried_of(p, carried_position, 0), carried_of(p, carried_damped, 0), six);
+  memcpy(carried_of(p, carried_before, 0), carried_of(p, carried_damped_before, 0), six);
+}
+
+// What acts besides inertia, of a field: M S, and M' (axis) by positions, those of V and A also by velocities.
+PB_INLINE void carry_field(const block *k, int power, int dof, int field, double by_axis[8]) {
   const pairs *p = &k->pairs;
   int b = k->a.w->m->dof_bodyid[dof];
   const wide *M = (const wide *)matrix_of(p, power, b, field, false);
-  const wide *transposed = symmetric ? M : (const wide *)matrix_of(p, power, b, field, true);
+  const wide *transposed = (const wide *)matrix_of(p, power, b, field, true);
   const double *S = k->a.w->S + 6 * dof;
-  wide sum = {0};
+  wide sum = {0}, position = {0}, velocity = {0};
 
   for (int r = 0; r < 6; r++) {
     sum += transposed[r] * S[r];
-    c->position += M[r] * axis_of(p, field, r)[dof];
+    position += M[r] * axis_of(p, field, r)[dof];
+    if (field == pb_pairV) velocity += M[r] * S[r];
+    if (field == pb_pairA) velocity += M[r] * axis_of(p, pb_axisRate, r)[dof];
   }
-  for (int r = 0; r < 6; r++) c->by_axis[field][r] = sum[r];
+  memcpy(by_axis, &sum, sizeof sum);
+  for (int r = 0; r < 6; r++) {
+    *carried_of(p, carried_position + r, dof) += position[r];
+    *carried_of(p, carried_before + r, dof) += position[r];
+    if (field == pb_pairV || field == pb_pairA) *carried_of(p, carried_velocity + r, dof) += velocity[r];
+  }
 }
 
-// Inertia alone, of the body with all that it carries.
-PB_INLINE void carry_inertia(const block *k, int dof, carried *c) {
-  const NUM(pbMechanism) *w = k->a.w;
-  const double *S = w->S + 6 * dof, *I = w->crb + 10 * w->m->dof_bodyid[dof];
-  double axis[6];
-  for (int r = 0; r < 6; r++) axis[r] = axis_of(&k->pairs, pb_axisVw, r)[dof];
-  memset(c->by_mu, 0, sizeof c->by_mu);
-  memset(c->mu, 0, sizeof c->mu);
+// Fields that not all bodies have: for the axes of pose and of Va.
+typedef struct others {
+  double pose[8], Va[8];
+} others;
 
-  PB_ADDINERT(c->by_mu, 1, I, S);
-  PB_ADDINERT(c->mu, 1, I, axis);
-  memcpy(c->mu_carriers, c->mu, sizeof c->mu);
-  PB_ADDMXF(c->mu_carriers, 1, S, k->pairs.force[pb_powerOfMu] + 6 * w->m->dof_bodyid[dof]);
-}
-
-PB_INLINE void carry(const block *k, what of, int dof, carried *c) {
-  const NUM(pbMechanism) *w = k->a.w;
+PB_INLINE void carry_others(const block *k, int power, int dof, others *o) {
   const pairs *p = &k->pairs;
-  int b = w->m->dof_bodyid[dof];
-  const double *S = w->S + 6 * dof;
-  const wide *V = (const wide *)matrix_of(p, of.power, b, pb_pairV, false);
-  const wide *A = (const wide *)matrix_of(p, of.power, b, pb_pairA, false);
-
-  // By positions: of every field that is there.
-  c->position = c->velocity = (wide){0};
-  carry_field(k, of.power, dof, pb_pairV, false, c);
-  carry_field(k, of.power, dof, pb_pairA, !of.touched, c);
-  if (of.touched) {
-    carry_field(k, of.power, dof, pb_pairPose, false, c);
-    carry_field(k, of.power, dof, pb_pairVa, false, c);
-    if (of.power == pb_powerOfMu) carry_field(k, of.power, dof, pb_pairVw, false, c);
-  }
-
-  // By velocities.
-  for (int r = 0; r < 6; r++) c->velocity += V[r] * S[r] + A[r] * axis_of(p, pb_axisRate, r)[dof];
-
-  // The force on the carried moves against what is before its joint.
-  double moved[8] __attribute__((aligned(64))) = {0};
-  PB_ADDMXF(moved, 1, S, p->force[of.power] + 6 * b);
-  c->carriers = c->position + *(const wide *)moved;
-  if (of.inertia) carry_inertia(k, dof, c);
+  double by_V[8], by_A[8] = {0}, by_Vw[8] = {0};
+  carry_field(k, power, dof, pb_pairPose, o->pose);
+  carry_field(k, power, dof, pb_pairV, by_V);
+  carry_field(k, power, dof, pb_pairVa, o->Va);
+  if (p->fields[power] > pb_pairA) carry_field(k, power, dof, pb_pairA, by_A);
+  if (power == pb_powerOfMu) carry_field(k, power, dof, pb_pairVw, by_Vw);
+  for (int r = 0; r < 6; r++) *carried_of(p, carried_V + r, dof) += by_V[r];
+  for (int r = 0; r < 6; r++) *carried_of(p, carried_A + r, dof) += by_A[r];
+  for (int r = 0; r < 6 && power == pb_powerOfMu; r++) *carried_of(p, carried_Vw + r, dof) += by_Vw[r];
 }
 
 // A dof with eight others as its carriers: by their positions and velocities under its rate; by its own under theirs; the first
 // and the third under mu.
 enum { carrier_q, carrier_v, own_q, own_v, mu_carrier_q, mu_own_q, pair_rows };
 
-PB_INLINE void meet(const pairs *p, what of, const carried *c, int at) {
+PB_INLINE void meet(const pairs *p, what of, int dof, const others *o, int at) {
+  bool of_lam = of.power == pb_powerOfLam, of_V = of_lam || of.touched;
   wide out[pair_rows] = {{0}}, by_A = {0}, by_pose = {0}, by_Va = {0}, by_Vw = {0}, rate = {0};  // sums of their own: none waits
   for (int r = 0; r < 6; r++) {
 #define AXIS(kind) (*(const wide *)(axis_of(p, kind, r) + at))
+#define DOF(row)   (*carried_of(p, (row) + r, dof))
     const wide S = AXIS(pb_axisPose);
-    out[own_q] += S * c->carriers[r];
-    out[own_v] += S * c->velocity[r];
-    out[carrier_q] += AXIS(pb_axisV) * c->by_axis[pb_pairV][r];
-    by_A += AXIS(pb_axisA) * c->by_axis[pb_pairA][r];
-    out[carrier_v] += S * c->by_axis[pb_pairV][r];
-    rate += AXIS(pb_axisRate) * c->by_axis[pb_pairA][r];
-
-    // Fields that not all bodies have.
-    if (of.touched) {
-      by_pose += S * c->by_axis[pb_pairPose][r];
-      by_Va += AXIS(pb_axisVa) * c->by_axis[pb_pairVa][r];
+    out[own_q] += S * DOF(carried_before);
+    if (of_V) {
+      out[own_v] += S * DOF(carried_velocity);
+      out[carrier_q] += AXIS(pb_axisV) * DOF(carried_V);
+      out[carrier_v] += S * DOF(carried_V);
     }
-    if (of.touched && of.power == pb_powerOfMu) by_Vw += AXIS(pb_axisVw) * c->by_axis[pb_pairVw][r];
+    if (of_lam) {
+      by_A += AXIS(pb_axisA) * DOF(carried_A);
+      rate += AXIS(pb_axisRate) * DOF(carried_A);
+    } else {
+      by_Vw += AXIS(pb_axisVw) * DOF(carried_Vw);
+    }
+    if (of.touched) {
+      by_pose += S * o->pose[r];
+      by_Va += AXIS(pb_axisVa) * o->Va[r];
+    }
     if (of.inertia) {
-      out[mu_carrier_q] += AXIS(pb_axisVw) * c->by_mu[r];
-      out[mu_own_q] += S * c->mu_carriers[r];
+      out[mu_carrier_q] += AXIS(pb_axisVw) * DOF(carried_Vw);
+      out[mu_own_q] += S * DOF(carried_damped_before);
     }
 #undef AXIS
+#undef DOF
   }
 
   out[carrier_v] += rate;
-  out[carrier_q] += by_A;
-  if (of.touched) out[carrier_q] += (by_pose + by_Va) + by_Vw;
+  out[carrier_q] += (by_A + by_Vw) + (by_pose + by_Va);
   int rows = of.inertia ? pair_rows : mu_carrier_q;
   for (int row = 0; row < rows; row++) *(wide *)(p->row + row * p->padded + at) = out[row];
+}
+
+// S . (six rows of what a dof has).
+static double along(const pairs *p, const double S[6], int row, int dof) {
+  double sum = 0;
+  for (int r = 0; r < 6; r++) sum += S[r] * *carried_of(p, row + r, dof);
+  return sum;
 }
 
 PB_INLINE void pair_dof(const block *k, what of, int d) {
@@ -285,13 +393,13 @@ PB_INLINE void pair_dof(const block *k, what of, int d) {
   const double *row = p->row;
   double(*to)[4] = p->tree[of.power] + tree->adr[d], (*mu)[4] = p->tree[pb_powerOfMu] + tree->adr[d];
   int depth = tree->depth[d], group = group_of(w->m, d);
-  carried c;
+  others o;
   PB_ASSERT(group <= d && chain[depth] == d);
 
   // With eight dofs at a time where its carriers are, which are kept.
-  carry(k, of, d, &c);
+  if (of.touched) carry_others(k, of.power, d, &o);
   for (int e = 0, at; e <= depth;) {
-    meet(p, of, &c, at = chain[e] / columns * columns);
+    meet(p, of, d, &o, at = chain[e] / columns * columns);
     while (e <= depth && chain[e] < at + columns) e++;
   }
   for (int e = 0; e <= depth; e++) {
@@ -303,9 +411,9 @@ PB_INLINE void pair_dof(const block *k, what of, int d) {
 
   // Axes of one joint move together: none of them is before another.
   for (int e = depth - 1; e >= 0 && chain[e] >= group; e--) {
-    const double *S = w->S + 6 * chain[e], *position = (const double *)&c.position;
-    to[e][own_q] = PB_DOT6(S, position);
-    if (of.inertia) mu[e][own_q] = PB_DOT6(S, c.mu);
+    const double *S = w->S + 6 * chain[e];
+    to[e][own_q] = along(p, S, carried_position, d);
+    if (of.inertia) mu[e][own_q] = along(p, S, carried_damped, d);
   }
   if (!of.inertia || !k->one_rate) return;
 
@@ -319,6 +427,7 @@ PB_INLINE void pair_dof(const block *k, what of, int d) {
 // All pairs of the tree under lam, and mu where inertia alone is under it.
 static void pair_lam(const block *k, bool inertia) {
   const pbModel *m = k->a.w->m;
+  carry(k, pb_powerOfLam, inertia);
   for (int d = 0; d < m->nv; d++) {
     bool touched = k->pairs.touched[m->dof_bodyid[d]];
     if (touched && inertia) pair_dof(k, (what){pb_powerOfLam, true, true}, d);
@@ -329,7 +438,12 @@ static void pair_lam(const block *k, bool inertia) {
 }
 
 static void pair_mu(const block *k) {
-  for (int d = 0; d < k->a.w->m->nv; d++) pair_dof(k, (what){pb_powerOfMu, true, false}, d);
+  const pbModel *m = k->a.w->m;
+  carry(k, pb_powerOfMu, true);
+  for (int d = 0; d < m->nv; d++) {
+    if (k->pairs.touched[m->dof_bodyid[d]]) pair_dof(k, (what){pb_powerOfMu, true, false}, d);
+    else pair_dof(k, (what){pb_powerOfMu, false, false}, d);
+  }
 }
 
 // ---- the product --------------------------------------------------------------------------------------------------------
@@ -389,7 +503,7 @@ static void add_cross(const block *k, const pbPairCross *c, int strip, const lan
   for (int i = w->t->body_dofend[c->moved]; i >= 0; i = w->m->dof_parentid[i]) {
     PB_AXPY6(motion, x[strips * i + strip], w->S + 6 * i);
   }
-  for (int f = 0; f < pb_pairVw; f++) {
+  for (int f = 0; f < p->fields[pb_powerOfLam]; f++) {
     for (int r = 0; r < 6; r++) {
       for (int e = 0; e < 6; e++) field[f][r] += c->matrix[f][columns * r + e] * motion[e];
     }
@@ -399,7 +513,7 @@ static void add_cross(const block *k, const pbPairCross *c, int strip, const lan
   for (int i = w->t->body_dofend[c->body]; i >= 0; i = w->m->dof_parentid[i]) {
     lane q = {0}, v = {0};
     for (int r = 0; r < 6; r++) {
-      for (int f = 0; f < pb_pairVw; f++) q += axis_of(p, f, r)[i] * field[f][r];
+      for (int f = 0; f < p->fields[pb_powerOfLam]; f++) q += axis_of(p, f, r)[i] * field[f][r];
       v += axis_of(p, pb_axisPose, r)[i] * field[pb_pairV][r] + axis_of(p, pb_axisRate, r)[i] * field[pb_pairA][r];
     }
     product[strips * i + strip] += q;
@@ -495,18 +609,23 @@ bool LANE(pbPairs_Rows)(block *k, double *A, double *B) {
   if (!LANE(pbPairs_Serve)(w->m) || !LANE(pbPairs_Pull)(k, pb_powerOfLam)) return false;
 
   // Under lam, and what needs no pullback under mu.
+  double *force_mu = k->pairs.force[pb_powerOfMu];
   PB_VALIDATE(pb_allFinite((const double *)k->lam_of, (size_t)(w->m->nv * PB_LANES)));
   all_axes(k);
   add_up(k, pb_powerOfLam);
-  add_up_forces(k, pb_powerOfLam);
-  if (inertia) add_up_forces(k, pb_powerOfMu);
+  add_up_inertia(k);
+  add_up_plain(k, 6, k->pairs.force[pb_powerOfLam]);
+  if (inertia) {
+    memcpy(force_mu, k->a.IW, 6 * (size_t)w->m->nbody * sizeof(double));
+    add_up_plain(k, 6, force_mu);
+  }
   pair_lam(k, inertia);
 
   k->pairs.others[pb_powerOfMu] = 0;
   if (pulled) {
     if (!LANE(pbPairs_Pull)(k, pb_powerOfMu)) return false;
     add_up(k, pb_powerOfMu);
-    add_up_forces(k, pb_powerOfMu);
+    add_up_plain(k, 6, force_mu);
     pair_mu(k);
   }
 

@@ -155,8 +155,11 @@ static void lay_out_pairs(pbArena *arena, LANE(pbPairs) *p, const pbModel *m) {
   }
 
   // What both powers share.
+  TAKE(p->momentum, 6 * m->nbody);
+  TAKE(p->rate, 10 * m->nbody);
   TAKE(p->touched, m->nbody);
   TAKE(p->axis, 6 * pb_axisKinds * p->padded);
+  TAKE(p->carried, 48 * p->padded);
   TAKE(p->row, 6 * p->padded);
   TAKE(p->product, (2 * m->nv + m->na + m->nu) * pb_jacobianStrips);
 }

@@ -67,7 +67,7 @@ void LANE(pbVjp_Terms)(block *k) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->work;
   LANE(pbForce_LimitActuators)(a);
-  LANE(pbSweep_Inertia)(a);
+  if (!a->apart) LANE(pbSweep_Inertia)(a);
   LANE(pbRows_Servos)(a);
   LANE(pbForce_Actuators)(a);
   LANE(pbForce_Joints)(a);
