@@ -824,8 +824,9 @@ class Rollout(RolloutArrays):
         run, m, count = self._open(), self.model, self.batch or 1
         n, ns = len(m.tangent_names), m.nsensordata
         by, columns = self._columns_by((wrt,) if isinstance(wrt, str) else wrt)
-        a, b = np.zeros((count, self.steps, n, n)), np.zeros((count, self.steps, n, columns))
-        c, d = (np.zeros((count, self.steps, ns, n)), np.zeros((count, self.steps, ns, columns))) if sensors else (None, None)
+        room = np.empty if np.all(self.steps_done == self.steps) else np.zeros  # of steps that were not made nothing is written
+        a, b = room((count, self.steps, n, n)), room((count, self.steps, n, columns))
+        c, d = (room((count, self.steps, ns, n)), room((count, self.steps, ns, columns))) if sensors else (None, None)
         with self._alone():
             run.choose(self.gradient, ())
             run.linearize(a, b, c, d, by)

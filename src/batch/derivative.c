@@ -7,6 +7,7 @@
 #include "base/context.h"
 #include "batch/batch.h"
 #include "step/scratch.h"
+#include "world/cached.h"
 
 // ---- pullback -----------------------------------------------------------------------------------------------------------
 // Where the parts of a gradient stand in a thread's memory: first what is summed over worlds, then what is a world's own.
@@ -449,6 +450,22 @@ static double *matrix_at(double *data, int world, int step, const pbBatch *b, in
   return data + index * (size_t)rows * (size_t)cols;
 }
 
+// Jacobians of step i of a world: of the state from the evaluation that is kept, of sensors, which see more of it, from the record.
+static pbStatus linearize_step(const pbBatch *b, pbRollout *r, int i, const pbJacobian *to) {
+  const pbInput input = pbRollout_InputAt(r, i);
+  const pbJacobian of_state = {.by = to->by, .A = to->A, .B = to->B}, of_sensors = {.by = to->by, .C = to->C, .D = to->D};
+  pbStepRecord step = {.model = b->model, .theta = r->theta, .record = pbRollout_RecordAt(r, i), .input = &input};
+
+  if (to->A || to->B) {
+    if (b->model->nhistory == 0) step.cached = pbRollout_CachedAt(r, i);
+    pbStatus status = pbStep_JacobianRecord(&step, r->scratch, &of_state);
+    pbCached_Leave(r->scratch);
+    PB_TRY(status);
+  }
+  step.cached = NULL;
+  return to->C || to->D ? pbStep_JacobianRecord(&step, r->scratch, &of_sensors) : pb_ok;
+}
+
 static pbStatus linearize_world(pbBatchWorker *k, int world, const void *user) {
   const pbJacobian *to = user;
   const pbBatch *b = k->batch;
@@ -462,16 +479,14 @@ static pbStatus linearize_world(pbBatchWorker *k, int world, const void *user) {
 
   if (pbProgressMeter_Begin(&r->meter, "forward", b->made[world])) return pbRollout_Stopped(r, 0);
   for (int i = 0; i < b->made[world]; i++) {
-    pbInput input = pbRollout_InputAt(r, i);
+    const pbJacobian here = {.by = to->by,
+                             .A = matrix_at(to->A, world, i, b, b->n, b->n),
+                             .B = matrix_at(to->B, world, i, b, b->n, columns),
+                             .C = matrix_at(to->C, world, i, b, b->ns, b->n),
+                             .D = matrix_at(to->D, world, i, b, b->ns, columns)};
     pbStatus status;
-    do {
-      const pbJacobian here = {.by = to->by,
-                               .A = matrix_at(to->A, world, i, b, b->n, b->n),
-                               .B = matrix_at(to->B, world, i, b, b->n, columns),
-                               .C = matrix_at(to->C, world, i, b, b->ns, b->n),
-                               .D = matrix_at(to->D, world, i, b, b->ns, columns)};
-      status = pbStep_JacobianBy(b->model, r->theta, pbRollout_RecordAt(r, i), &input, r->scratch, &here);
-    } while (pbScratch_Grow(r->scratch, &status));
+    do status = linearize_step(b, r, i, &here);
+    while (pbScratch_Grow(r->scratch, &status));
     if (status != pb_ok) return pbRollout_StepFailed(r, status, i, pbScratch_Error(r->scratch));
     if (pbProgressMeter_Step(&r->meter)) return pbRollout_Stopped(r, i);
   }

@@ -331,6 +331,15 @@ def test_a_budget_changes_no_bit(model):
         model.rollout(s, ctrl, memory=10)
 
 
+def test_jacobians_of_kept_evaluations_are_those_of_records(model):
+    ctrl = np.sin(np.arange(80).reshape(40, 2))
+    kept, records = model.rollout(model.init(), ctrl), model.rollout(model.init(), ctrl, memory=30_000)
+    assert records.nbytes < .8 * kept.nbytes
+    kept.vjp(qpos=np.ones(NV))    # which leaves them where they are
+    for a, b in zip(kept.linearize(sensors=True), records.linearize(sensors=True)):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_a_rollout_owns_what_it_was_given(model):
     ctrl, mass, s = np.ones((5, 2)), np.array(model.params["body_mass"]), model.init()
     r = model.rollout(s, ctrl, params={"body_mass": mass})
