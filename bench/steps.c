@@ -285,7 +285,10 @@ static void jacobian(Bench *b, int p) {
 }
 
 static pbStatus see_nothing(void *user, int k, const pbStepRecord *step, pbScratch *s) {
-  (void)user, (void)k, (void)step, (void)s;
+  (void)user;
+  (void)k;
+  (void)step;
+  (void)s;
   return pb_ok;
 }
 

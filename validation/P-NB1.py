@@ -28,12 +28,15 @@ def limb(name, at, joints, length, inner, radius=.04):
 def humanoid():
     """Waist of three hinges, neck of two, arms of five, legs of six: 27 hinges and a free joint."""
     sides = {"left": 1, "right": -1}
-    arms = "".join(limb(f"{s} upper arm", f"0 {.22 * y} .3", "xyz", .28, limb(f"{s} lower arm", "0 0 -.3", "yz", .25, "", .03)) for s, y in sides.items())
-    feet = {s: f'<body name="{s} foot" pos="0 0 -.42"><joint name="{s} ankle x" axis="1 0 0"/><joint name="{s} ankle y" axis="0 1 0"/>'
-               '<geom type="box" size=".11 .045 .02" pos=".04 0 -.03"/></body>' for s in sides}
-    legs = "".join(limb(f"{s} thigh", f"0 {.1 * y} -.08", "xyz", .4, limb(f"{s} shin", "0 0 -.42", "y", .38, feet[s])) for s, y in sides.items())
-    head = '<body name="head" pos="0 0 .4"><joint name="neck y" axis="0 1 0"/><joint name="neck z" axis="0 0 1"/><geom type="sphere" size=".1" pos="0 0 .1"/></body>'
-    trunk = '<joint name="waist x" axis="1 0 0"/><joint name="waist y" axis="0 1 0"/><joint name="waist z" axis="0 0 1"/>'
+    arms = "".join(limb(f"{s} upper arm", f"0 {.22 * y} .3", "xyz", .28, limb(f"{s} lower arm", "0 0 -.3", "yz", .25, "", .03))
+                   for s, y in sides.items())
+    feet = {s: f'<body name="{s} foot" pos="0 0 -.42"><joint name="{s} ankle x" axis="1 0 0"/>'
+               f'<joint name="{s} ankle y" axis="0 1 0"/><geom type="box" size=".11 .045 .02" pos=".04 0 -.03"/></body>' for s in sides}
+    legs = "".join(limb(f"{s} thigh", f"0 {.1 * y} -.08", "xyz", .4, limb(f"{s} shin", "0 0 -.42", "y", .38, feet[s]))
+                   for s, y in sides.items())
+    head = ('<body name="head" pos="0 0 .4"><joint name="neck y" axis="0 1 0"/><joint name="neck z" axis="0 0 1"/>'
+            '<geom type="sphere" size=".1" pos="0 0 .1"/></body>')
+    trunk = "".join(f'<joint name="waist {a}" axis="{b}"/>' for a, b in zip("xyz", ("1 0 0", "0 1 0", "0 0 1")))
     body = f'<body name="chest" pos="0 0 .1">{trunk}<geom type="capsule" size=".1" fromto="0 -.1 .2 0 .1 .2"/>{arms}{head}</body>'
     names = [part.split('"')[0] for part in (body + legs).split('joint name="')[1:]]
     motors = "".join(f'<motor name="{name}" joint="{name}" gear="40"/>' for name in names)
@@ -65,12 +68,12 @@ def moved(model, x, column, eps):
 def differences(model, x, u, eps):
     """A and B of one step by differences of the fourth order: at eps and twice it to both sides."""
     n, nu = 2 * model.nv, model.nu
-    columns = {}
+    columns, rest = {}, np.tile(model.rollout(x, u[None], keep=False).final.flat, (n + nu, 1))
     for size in (eps, -eps, 2 * eps, -2 * eps):
         states = [moved(model, x, c, size) for c in range(n)] + [np.array(x)] * nu
         inputs = np.concatenate([np.tile(u, (n, 1)), u + size * np.eye(nu)])
         final = model.rollout(np.stack(states), inputs[:, None], keep=False).final.flat
-        columns[size] = np.stack([model.difference(before, after)[:n] for before, after in zip(np.tile(model.rollout(x, u[None], keep=False).final.flat, (n + nu, 1)), final)])
+        columns[size] = np.stack([model.difference(before, after)[:n] for before, after in zip(rest, final)])
     near, far = (columns[eps] - columns[-eps]) / (2 * eps), (columns[2 * eps] - columns[-2 * eps]) / (4 * eps)
     found = ((4 * near - far) / 3).T
     return found[:, :n], found[:, n:]

@@ -450,7 +450,7 @@ static double *matrix_at(double *data, int world, int step, const pbBatch *b, in
   return data + index * (size_t)rows * (size_t)cols;
 }
 
-// Jacobians of step i of a world: of the state from the evaluation that is kept, of sensors, which see more of it, from the record.
+// Jacobians of step i of a world: of the state from the evaluation that is kept, of sensors, which see more, from the record.
 static pbStatus linearize_step(const pbBatch *b, pbRollout *r, int i, const pbJacobian *to) {
   const pbInput input = pbRollout_InputAt(r, i);
   const pbJacobian of_state = {.by = to->by, .A = to->A, .B = to->B}, of_sensors = {.by = to->by, .C = to->C, .D = to->D};

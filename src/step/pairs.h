@@ -14,9 +14,9 @@
 //   V by V_b x S_j,   A by A_b x S_j + V_b x (V_b x S_j) + (V_b x S_j) x V,   Va and Vw by Va_b x S_j and Vw_b x S_j,
 //   Vx by -S_j x Vx_b, where dof i comes before the joint of j.
 //
-// With the third term of A in the matrix of V (V x* FA to FV; of inertia it is in I-dot), W_ij is a product of one axis, one matrix of whichever dof is
-// carried, and one vector of the other dof. Rows of two bodies that both move are pulled under the motion of one and of the
-// other; what one has under the motion of the other goes into the product as it is.
+// With the third term of A in the matrix of V (V x* FA to FV; of inertia it is in I-dot), W_ij is a product of one axis, one
+// matrix of whichever dof is carried, and one vector of the other dof. Rows of two bodies that both move are pulled under the
+// motion of one and of the other; what one has under the motion of the other goes into the product as it is.
 //
 // Joints. What acts on joints has derivatives between near dofs only: those of one color stand side by side (model/topology.h).
 //
@@ -34,7 +34,8 @@ struct LANE(pbVjpBlock);
 typedef double pbWide __attribute__((vector_size(64)));  // a row of a matrix, or eight dofs
 
 enum { pb_powerOfLam, pb_powerOfMu, pb_powers };  // the virtual powers under lam and mu
-// Fields of bodies that more than inertia has cotangents of: pose, V, Va, A (of what holds two places together), Vw (of mu alone).
+// Fields of bodies that more than inertia has cotangents of: pose, V, Va, A (of what holds two places together), and Vw (of mu
+// alone).
 enum { pb_pairPose, pb_pairV, pb_pairVa, pb_pairA, pb_pairVw, pb_pairFields };
 // How an axis moves these fields of what it carries; the last: A by the rate.
 enum { pb_axisPose, pb_axisV, pb_axisVa, pb_axisA, pb_axisVw, pb_axisRate, pb_axisKinds };

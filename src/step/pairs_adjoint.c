@@ -85,7 +85,9 @@ static bool look_at_bodies(block *k, int power) {
     k->a.later[i] = moves(&w->mechanism, body[0]) && moves(&w->mechanism, body[1]);
   }
 
-  k->pairs.fields[power] = !of_lam ? pb_pairFields : ends ? pb_pairVw : pb_pairA;
+  // Fields up to those of mu, of connects and welds, of others.
+  int fields = ends ? pb_pairVw : pb_pairA;
+  k->pairs.fields[power] = of_lam ? fields : pb_pairFields;
   for (int b = 1; b < w->m->nbody; b++) any = any || (touched[b] && moves(&w->mechanism, b));
   return any;
 }
@@ -113,6 +115,7 @@ static void set_lane(lane *x, int l, double value) { ((double *)x)[l] = value; }
 static void clear_fields(const LANE(pbAdjoint) *a, int b, bool damped) {
   lane *const fields[] = {a->Vx, a->P, a->FV, a->FA, a->FVa, a->FW, a->Vm};
   size_t count = sizeof fields / sizeof *fields - (damped ? 0 : 2);
+
   for (size_t f = 0; f < count; f++) LANE(pbLane_Zero6)(fields[f] + 6 * b);
   for (int i = 6 * b; i < 6 * b + 6; i++) a->FX[i] = a->FL[i] = a->FM[i] = 0;
 }
@@ -184,6 +187,7 @@ static void keep_body(const block *k, int power, int b, int first) {
   const LANE(pbAdjoint) *a = &k->a;
   const pairs *p = &k->pairs;
   l6 P = pose_along(a, b);
+
   keep_matrix(p, power, b, pb_pairV, first, velocity_along(a, b));
   keep_matrix(p, power, b, pb_pairVa, first, l6_load(a->FVa + 6 * b));
   if (p->fields[power] > pb_pairA) keep_matrix(p, power, b, pb_pairA, first, l6_load(a->FA + 6 * b));
@@ -200,8 +204,8 @@ static void keep_force(const block *k, int power, int b) {
   double *force = k->pairs.force[power] + 6 * b;
   bool of_mu = power == pb_powerOfMu, touched = k->pairs.touched[b];
   for (int i = 0; i < 6; i++) {
-    double acts = !touched ? 0 : of_mu ? a->FM[6 * b + i] : a->FX[6 * b + i] + a->FL[6 * b + i];
-    force[i] = acts + (of_mu ? a->IW[6 * b + i] : -a->rate_IV[6 * b + i]);
+    force[i] = of_mu ? a->IW[6 * b + i] : -a->rate_IV[6 * b + i];
+    if (touched) force[i] += of_mu ? a->FM[6 * b + i] : a->FX[6 * b + i] + a->FL[6 * b + i];
   }
 }
 

@@ -69,6 +69,8 @@ static void add_up_plain(const block *k, int size, double *x) {
 static void inertia_rate(const double I[10], const double V[6], double rate[10]) {
   const double J[9] = {I[4], I[7], I[8], I[7], I[5], I[9], I[8], I[9], I[6]}, *h = I + 1, *v = V + 3;
   double WJ[9], along = 2 * PB_DOT3(h, v);
+
+  // [w]x J
   for (int c = 0; c < 3; c++) {
     WJ[c] = V[1] * J[6 + c] - V[2] * J[3 + c];
     WJ[3 + c] = V[2] * J[c] - V[0] * J[6 + c];
@@ -89,9 +91,11 @@ static void add_up_inertia(const block *k) {
   const NUM(pbMechanism) *w = k->a.w;
   const pairs *p = &k->pairs;
   memcpy(p->momentum, k->a.IV, 6 * (size_t)w->m->nbody * sizeof(double));
+
   for (int b = 1; b < w->m->nbody; b++) {
     if (moves(w, b)) inertia_rate(w->inert + 10 * b, w->V + 6 * b, p->rate + 10 * b);
   }
+
   add_up_plain(k, 6, p->momentum);
   add_up_plain(k, 10, p->rate);
 }
@@ -238,6 +242,7 @@ static void carry_inertia(const block *k, int at, const wide S[6], const wide I[
   gather(k->a.w->m, p->momentum, 6, at, momentum);
   gather(k->a.w->m, p->force[pb_powerOfLam], 6, at, force);
 
+  // For the axes of carriers, and by velocities of the dof.
   PB_ADDINERT(by_A, -1.0, I, S);
   PB_ADDINERT(by_V, -1.0, rate, S);
   memcpy(velocity, by_V, sizeof velocity);
@@ -246,6 +251,7 @@ static void carry_inertia(const block *k, int at, const wide S[6], const wide I[
   load_six(p, pb_axisRate, at, axis);
   PB_ADDINERT(velocity, -1.0, I, axis);
 
+  // By its positions.
   load_six(p, pb_axisV, at, axis);
   PB_ADDINERT(position, -1.0, rate, axis);
   PB_ADDMXF(position, -1.0, axis, momentum);
@@ -256,6 +262,7 @@ static void carry_inertia(const block *k, int at, const wide S[6], const wide I[
   store_six(p, carried_A, at, by_A);
   store_six(p, carried_position, at, position);
   store_six(p, carried_velocity, at, velocity);
+
   // The force on the carried moves against what is before its joint.
   PB_ADDMXF(position, 1.0, S, force);
   store_six(p, carried_before, at, position);
@@ -267,6 +274,7 @@ static void carry_damped(const block *k, int at, const wide S[6], const wide I[1
   wide force[6], axis[6], by_Vw[6] = {{0}}, position[6] = {{0}};
   gather(k->a.w->m, p->force[pb_powerOfMu], 6, at, force);
   load_six(p, pb_axisVw, at, axis);
+
   PB_ADDINERT(by_Vw, 1.0, I, S);
   PB_ADDINERT(position, 1.0, I, axis);
 
@@ -284,11 +292,13 @@ static void carry(const block *k, int power, bool inertia) {
     wide S[6], I[10];
     load_six(p, pb_axisPose, at, S);
     gather(w->m, w->crb, 10, at, I);
+
     if (power == pb_powerOfLam) carry_inertia(k, at, S, I);
     if (power == pb_powerOfMu || inertia) carry_damped(k, at, S, I);
   }
   if (power == pb_powerOfLam) return;
 
+  // Nothing else has inertia under mu.
   size_t six = 6 * (size_t)p->padded * sizeof(double);
   memset(carried_of(p, carried_V, 0), 0, six);
   memset(carried_of(p, carried_velocity, 0), 0, six);
@@ -311,6 +321,8 @@ PB_INLINE void carry_field(const block *k, int power, int dof, int field, double
     if (field == pb_pairV) velocity += M[r] * S[r];
     if (field == pb_pairA) velocity += M[r] * axis_of(p, pb_axisRate, r)[dof];
   }
+
+  // To rows of all dofs.
   memcpy(by_axis, &sum, sizeof sum);
   for (int r = 0; r < 6; r++) {
     *carried_of(p, carried_position + r, dof) += position[r];
@@ -327,14 +339,19 @@ typedef struct others {
 PB_INLINE void carry_others(const block *k, int power, int dof, others *o) {
   const pairs *p = &k->pairs;
   double by_V[8], by_A[8] = {0}, by_Vw[8] = {0};
+
   carry_field(k, power, dof, pb_pairPose, o->pose);
   carry_field(k, power, dof, pb_pairV, by_V);
   carry_field(k, power, dof, pb_pairVa, o->Va);
   if (p->fields[power] > pb_pairA) carry_field(k, power, dof, pb_pairA, by_A);
   if (power == pb_powerOfMu) carry_field(k, power, dof, pb_pairVw, by_Vw);
-  for (int r = 0; r < 6; r++) *carried_of(p, carried_V + r, dof) += by_V[r];
-  for (int r = 0; r < 6; r++) *carried_of(p, carried_A + r, dof) += by_A[r];
-  for (int r = 0; r < 6 && power == pb_powerOfMu; r++) *carried_of(p, carried_Vw + r, dof) += by_Vw[r];
+
+  // These inertia has, too.
+  for (int r = 0; r < 6; r++) {
+    *carried_of(p, carried_V + r, dof) += by_V[r];
+    *carried_of(p, carried_A + r, dof) += by_A[r];
+    if (power == pb_powerOfMu) *carried_of(p, carried_Vw + r, dof) += by_Vw[r];
+  }
 }
 
 // A dof with eight others as its carriers: by their positions and velocities under its rate; by its own under theirs; the first
