@@ -526,8 +526,9 @@ static void on_every_model(void (*check)(const Case *)) {
   compared = 0;
   start = 7;
   memset(left_out, 0, sizeof left_out);
-  const char *const more[] = {"hostile/model.xml",      "conformance/hulls.xml", "conformance/hills.xml", "conformance/wraps.xml",
-                              "conformance/delays.xml", scene_of_lists(),        scene_of_equalities()};
+  const char *const more[] = {"hostile/model.xml",     "conformance/hulls.xml",  "conformance/hills.xml",
+                              "conformance/wraps.xml", "conformance/delays.xml", "conformance/swimmer.xml",
+                              scene_of_lists(),        scene_of_equalities()};
   for (size_t f = 0; f < files.gl_pathc + sizeof more / sizeof *more; f++) {
     for (int k = 0; k < setting_count; k++) {
       Case c;
