@@ -2,10 +2,10 @@
 
 The game is examples/breakout/breakout.c, a process of its own with the layout of the well-known one: an action acts two frames late,
 the ball goes at up to 6 pixels a frame, the paddle at 3.74, which the player is not told. From 200 pictures under random actions the
-paddle's speed and delay are fitted; from bounces in practice the arc of its top, through their impacts (mass ratios, walls, bricks and
-the ball's size are what pictures show). A filter follows the ball by the exact derivatives of the model's impacts, flights by the model
-say where it will come down and which bricks each place of the paddle would send it to, and plans by iLQR bring the paddle there. The
-referee alone reads the score and, afterwards, the game's log of what was true; the player is given pictures, and gives actions. Beside it
+paddle's speed and delay are fitted; from bounces in practice the arc of its top, through their impacts, and the speeds that the ball
+has (walls, bricks, sizes are what a picture shows). A filter follows the ball by the exact derivatives of the model's impacts, flights by
+the model say where it will come down and which bricks each place of the paddle would send it to, and plans by iLQR bring the paddle
+there. The referee alone reads the score and, afterwards, the game's log of what was true; the player is given pictures, and gives actions. Beside it
 random actions and a paddle that follows the ball. Points are this game's own: they compare with no other's."""
 import csv
 import os
@@ -22,9 +22,9 @@ from game import Game  # noqa: E402
 from player import Player  # noqa: E402
 
 PROGRAM = os.path.join(inside.build_dir(), "examples", "breakout")
-SPEED, DELAY, ARCH = 3.74, 2, 24.0  # the game's own, which the player is not told
+SPEED, DELAY, ARCH, SPEEDS = 3.74, 2, 24.0, (3, 4, 5, 6)  # the game's own, which the player is not told
 TOUCH, LEFT, RIGHT = 188.0, 9.0, 151.0  # where the ball's center meets the paddle's row and the walls
-GAMES, ROWS = range(100, 104), (100, 120, 141, 160)
+GAMES, ROWS = range(100, 120), (100, 120, 141, 160)
 
 
 class Follower:
@@ -78,10 +78,9 @@ def errors(true, forecasts):
     return found
 
 
-def played(bench, eyes, paddle, radius):
-    """(scores, errors by row, frames, decisions) of all games by what was learnt."""
+def played(bench, player):
+    """(scores, errors by row, frames) of all games by what was learnt."""
     scores, off, frames, log = [], {r: [] for r in ROWS}, 0, bench.path("truth.csv")
-    player = Player(eyes, paddle, radius)
     for seed in GAMES:
         with Game(PROGRAM, "--log", log) as game:
             scores.append(play.episode(game, player, seed))
@@ -110,15 +109,17 @@ def rows():
 
     with Bench() as bench:
         with Game(PROGRAM) as game:
-            eyes, actions, places = learn.explore(game, 1, 199)
-            found, practised = play.practice(game, eyes, paddles[1], 1)
+            eyes, *_ = learn.explore(game, 1, 199)
+            bounces, speeds, practised = play.practice(game, eyes, paddles[1], 1)
             rng = np.random.default_rng(1)
             chance = [play_blindly(game, lambda _: str(rng.choice(game.actions)), seed) for seed in GAMES]
             follows = [play_blindly(game, Follower(eyes), seed) for seed in GAMES]
-        radius, deviation = learn.fit_arch(eyes.row, found)
-        out.append(below(f"radius of the paddle's top, pixels, learnt through {len(found)} bounces of practice: error", abs(radius - ARCH), 2.5))
+        radius, deviation = learn.fit_arch(eyes.row, bounces)
+        out.append(below(f"radius of the paddle's top, pixels, learnt through {len(bounces)} bounces of practice: error", abs(radius - ARCH), 2.5))
         out.append(reported("likewise: radius, its deviation, frames of practice", f"{radius:.2f}, {deviation:.2f}, {practised}"))
-        scores, off, frames = played(bench, eyes, paddles[1], radius)
+        out.append(row("speeds of the ball, pixels a frame, of the same frames", ", ".join(f"{s:.3f}" for s in speeds), "3, 4, 5, 6 +- 0.02",
+                       len(speeds) == len(SPEEDS) and np.abs(np.subtract(speeds, SPEEDS)).max() <= .02))
+        scores, off, frames = played(bench, Player(eyes, paddles[1], radius, speeds))
 
     half = np.array(off[141])
     out.append(row(f"where the ball comes down, said halfway between bricks and paddle: within 1 pixel, % of {len(half)} descents",

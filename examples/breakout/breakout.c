@@ -1,4 +1,4 @@
-// Breakout, a game of our own with the layout of the well-known one, as a process: lines on standard input, frames on standard output.
+// Breakout, a game of our own with the layout of the well-known one, as a process: lines on standard input, frames on output.
 //   build/release/examples/breakout [--speed 3.74] [--delay 2] [--arch 24] [--log FILE.csv]
 // README.md beside it has the rules and the protocol.
 #include <errno.h>
@@ -10,17 +10,27 @@
 #include <string.h>
 
 // ---- the board, in pixels; x to the right, y down, edges of pixel k at k and k + 1 ---------------------------------------
-enum { width = 160, height = 210, wall = 8, roof_from = 17, roof_to = 32, paddle_row = 189, paddle_width = 16, paddle_height = 4 };
+enum {
+  width = 160,
+  height = 210,
+  wall = 8,
+  roof_from = 17,
+  roof_to = 32,
+  paddle_row = 189,
+  paddle_width = 16,
+  paddle_height = 4
+};
 enum { rows = 6, columns = 18, brick_width = 8, brick_height = 6, bricks_top = 57, brick_count = rows * columns };
 enum { lives = 5, longest_delay = 60, most_frames = 100000, line_length = 64 };
 static const double radius = 1;
-static const int points[rows] = {7, 7, 4, 4, 1, 1};             // by row, the top one first
-static const double speeds[] = {3, 4, 5, 6};                    // pixels a frame, after 0, 4, 8, 12 hits with the paddle
+static const int points[rows] = {7, 7, 4, 4, 1, 1};  // by row, the top one first
+static const double speeds[] = {3, 4, 5, 6};         // pixels a frame, after 0, 4, 8, 12 hits with the paddle
 static const int hits_a_speed = 4, fastest = 3;
 
 enum { black, grey, red, orange, yellow, green, teal, blue, white, color_count };
-static const unsigned char palette[color_count][3] = {{0, 0, 0},     {142, 142, 142}, {200, 72, 72}, {198, 108, 58}, {180, 122, 48},
-                                                      {162, 162, 42}, {72, 160, 72},  {66, 72, 200}, {236, 236, 236}};
+static const unsigned char palette[color_count][3] = {{0, 0, 0},      {142, 142, 142}, {200, 72, 72},
+                                                      {198, 108, 58}, {180, 122, 48},  {162, 162, 42},
+                                                      {72, 160, 72},  {66, 72, 200},   {236, 236, 236}};
 static const unsigned char row_color[rows] = {red, orange, yellow, green, teal, blue};
 enum { paddle_color = red };  // and the ball's: no color tells them from the top row
 
@@ -69,6 +79,7 @@ static void offer(Impact *first, Vec velocity, double time, Vec normal, int what
 
 // With a circle of radius r about c, where the ball is a point.
 static bool meet_circle(const Game *g, Vec c, double r, double *time, Vec *normal) {
+  // |from + t v| = r, its earlier root, if the ball comes nearer.
   Vec from = {g->ball.x - c.x, g->ball.y - c.y}, v = g->velocity;
   double a = dot(v, v), b = dot(from, v), inside = b * b - a * (dot(from, from) - r * r);
   if (b >= 0 || inside < 0) return false;
@@ -81,25 +92,31 @@ static bool meet_circle(const Game *g, Vec c, double r, double *time, Vec *norma
 // With a box, whose corners are round for the ball's center.
 static void meet_box(const Game *g, Impact *first, Vec low, Vec high, int what) {
   Vec at = g->ball, v = g->velocity;
+
+  // Its sides, moved outwards by the radius.
   for (int side = -1; side <= 1; side += 2) {
     double tx = ((side < 0 ? low.x - radius : high.x + radius) - at.x) / v.x;
     double ty = ((side < 0 ? low.y - radius : high.y + radius) - at.y) / v.y;
     double y = at.y + tx * v.y, x = at.x + ty * v.x;
+
     if (v.x != 0 && y >= low.y && y <= high.y) offer(first, v, tx, (Vec){side, 0}, what);
     if (v.y != 0 && x >= low.x && x <= high.x) offer(first, v, ty, (Vec){0, side}, what);
   }
+
   for (int corner = 0; corner < 4; corner++) {
     Vec c = {corner & 1 ? high.x : low.x, corner & 2 ? high.y : low.y}, normal;
     double time;
+
     if (meet_circle(g, c, radius, &time, &normal)) offer(first, v, time, normal, what);
   }
 }
 
-// Its top is an arc of the paddle's width, which touches the row of its drawing in the middle. It is at rest while the ball flies.
+// Its top is an arc of its width, whose middle is at the row of its drawing. It is at rest while the ball flies.
 static void meet_paddle(const Game *g, Impact *first) {
   double r = g->rules.arch, time;
   Vec center = {g->paddle, paddle_row + r}, normal;
   if (!meet_circle(g, center, r + radius, &time, &normal)) return;
+
   if (normal.y < 0 && fabs(normal.x) * r <= paddle_width / 2.) offer(first, g->velocity, time, normal, of_paddle);
 }
 
@@ -126,6 +143,7 @@ static void count_impact(Game *g, int what) {
     g->left--;
     g->score += points[what / columns];
   } else if (what == of_paddle) {
+    // Off the arc at the speed of its hits so far.
     int level = ++g->hits / hits_a_speed;
     double factor = speeds[level < fastest ? level : fastest] / hypot(g->velocity.x, g->velocity.y);
     g->velocity = (Vec){factor * g->velocity.x, factor * g->velocity.y};
@@ -141,6 +159,7 @@ static void fly(Game *g) {
     rest -= impact.time;
     if (impact.brick == nothing) return;
 
+    // v -= 2 (v . n) n: elastic, without friction.
     double twice = -2 * dot(g->velocity, impact.normal);
     g->velocity.x += twice * impact.normal.x;
     g->velocity.y += twice * impact.normal.y;
@@ -165,6 +184,7 @@ static void begin(Game *g, uint64_t seed) {
 // From below the bricks downwards, 20 to 50 degrees to either side.
 static void serve(Game *g) {
   double angle = (20 + 30 * draw(g)) * acos(-1) / 180, side = draw(g) < .5 ? -1 : 1;
+
   g->ball = (Vec){40 + 80 * draw(g), 105};
   g->velocity = (Vec){side * speeds[0] * sin(angle), speeds[0] * cos(angle)};
   g->flying = true;
@@ -176,12 +196,16 @@ static void advance(Game *g, Action action) {
   Action acting = g->waiting[0];
   memmove(g->waiting, g->waiting + 1, (size_t)g->rules.delay * sizeof *g->waiting);
 
+  // The paddle goes first, then the ball, for which it stands still.
   const double first = wall + paddle_width / 2., last = width - first;
-  g->paddle += acting == right ? g->rules.speed : acting == left ? -g->rules.speed : 0;
+  if (acting == right) g->paddle += g->rules.speed;
+  if (acting == left) g->paddle -= g->rules.speed;
   g->paddle = fmin(fmax(g->paddle, first), last);
+
   if (g->flying) fly(g);
   if (acting == fire && !g->flying) serve(g);
 
+  // A ball that left the board at its bottom is lost.
   g->frame++;
   if (!g->flying || g->ball.y <= height) return;
   g->flying = false;
@@ -225,8 +249,10 @@ static void draw_game(const Game *g, Picture p) {
 static bool greet(void) {
   printf("{\"game\": \"breakout\", \"width\": %d, \"height\": %d, \"actions\": [", width, height);
   for (int k = 0; k < action_count; k++) printf("%s\"%s\"", k ? ", " : "", action_name[k]);
+
   printf("], \"palette\": [");
   for (int k = 0; k < color_count; k++) printf("%s[%d, %d, %d]", k ? ", " : "", palette[k][0], palette[k][1], palette[k][2]);
+
   printf("]}\n");
   return fflush(stdout) == 0;
 }
@@ -234,7 +260,9 @@ static bool greet(void) {
 static bool answer(const Game *g) {
   static Picture picture;
   draw_game(g, picture);
-  printf("{\"frame\": %d, \"score\": %d, \"lives\": %d, \"over\": %s}\n", g->frame, g->score, g->lives, is_over(g) ? "true" : "false");
+
+  printf("{\"frame\": %d, \"score\": %d, \"lives\": %d, \"over\": %s}\n", g->frame, g->score, g->lives,
+         is_over(g) ? "true" : "false");
   bool whole = fwrite(picture, 1, sizeof picture, stdout) == sizeof picture && fflush(stdout) == 0;
 
   Vec b = g->flying ? g->ball : (Vec){NAN, NAN}, v = g->flying ? g->velocity : b;
@@ -250,11 +278,13 @@ static const char *obey(Game *g, const char *line) {
   if (!strncmp(line, "reset ", 6)) {
     char *end;
     errno = 0;
-    unsigned long long seed = strtoull(line + 6, &end, 10);
-    if (line[6] < '0' || line[6] > '9' || *end || errno) return "expected a whole number from 0 on, less than 2^64, after 'reset'";
+    unsigned long long seed = strtoull(line + 6, &end, 10);  // takes signs and blanks, too, which are no digits
+    if (line[6] < '0' || line[6] > '9' || *end || errno)
+      return "expected a whole number from 0 on, less than 2^64, after 'reset'";
     begin(g, seed);
     return NULL;
   }
+
   for (int k = 0; k < action_count; k++) {
     if (strcmp(line, action_name[k])) continue;
     if (!g->begun) return "expected 'reset SEED' before the first action";
@@ -265,54 +295,78 @@ static const char *obey(Game *g, const char *line) {
   return "expected 'reset SEED', 'stay', 'fire', 'right' or 'left'";
 }
 
+static int failed(const char *what) {
+  fprintf(stderr, "breakout: %s: %s\n", what, strerror(errno));
+  return 1;
+}
+
 static int play(Game *g) {
   char line[line_length];
-  if (!greet()) return perror("breakout: standard output"), 1;
+  if (!greet()) return failed("standard output");
+
   for (int number = 1; fgets(line, sizeof line, stdin); number++) {
     line[strcspn(line, "\r\n")] = 0;
     const char *wrong = obey(g, line);
-    if (wrong) return fprintf(stderr, "breakout: line %d: %s; found '%s'\n", number, wrong, line), 2;
-    if (!answer(g)) return perror("breakout: a frame cannot be written"), 1;
+    if (wrong) {
+      fprintf(stderr, "breakout: line %d: %s; found '%s'\n", number, wrong, line);
+      return 2;
+    }
+
+    if (!answer(g)) return failed("a frame cannot be written");
   }
-  if (ferror(stdin)) return perror("breakout: standard input"), 1;
-  return 0;
+  return ferror(stdin) ? failed("standard input") : 0;
 }
 
-// A number in [low, high] out of an option's value.
-static bool read_number(const char *name, const char *text, double low, double high, double *value) {
-  char *end;
-  *value = strtod(text, &end);
-  if (end != text && !*end && *value >= low && *value <= high) return true;
-  fprintf(stderr, "breakout: %s: expected a number from %g to %g, found '%s'\n", name, low, high, text);
+// ---- options --------------------------------------------------------------------------------------------------------------
+static bool refuse(const char *name, const char *expected, const char *found) {
+  fprintf(stderr, "breakout: %s: expected %s, found '%s'\n", name, expected, found);
   return false;
 }
 
-static bool read_option(Rules *rules, const char *name, const char *value) {
+// A number out of an option's value.
+static bool read_number(const char *name, const char *text, double low, double high, double *value) {
+  char *end, expected[80];
+  *value = strtod(text, &end);
+  if (end != text && !*end && *value >= low && *value <= high) return true;
+
+  snprintf(expected, sizeof expected, "a number from %g to %g", low, high);
+  return refuse(name, expected, text);
+}
+
+static bool read_delay(const char *name, const char *text, int *delay) {
   double number;
-  if (!value) return fprintf(stderr, "breakout: %s: expected a value behind it\n", name), false;
-  if (!strcmp(name, "--speed")) return read_number(name, value, 0, width, &rules->speed);
-  if (!strcmp(name, "--arch")) return read_number(name, value, paddle_width, 1e6, &rules->arch);
-  if (!strcmp(name, "--delay")) {
-    if (!read_number(name, value, 0, longest_delay, &number)) return false;
-    rules->delay = (int)number;
-    if (rules->delay == number) return true;
-    return fprintf(stderr, "breakout: --delay: expected a whole number of frames, found '%s'\n", value), false;
-  }
-  if (strcmp(name, "--log")) {
-    return fprintf(stderr, "breakout: expected --speed, --delay, --arch or --log, found '%s'\n", name), false;
-  }
-  if (rules->log) fclose(rules->log);
-  rules->log = fopen(value, "w");
-  if (!rules->log) return fprintf(stderr, "breakout: %s: %s\n", value, strerror(errno)), false;
-  fprintf(rules->log, "frame,paddle,x,y,vx,vy\n");
+  if (!read_number(name, text, 0, longest_delay, &number)) return false;
+
+  *delay = (int)number;
+  return *delay == number || refuse(name, "a whole number of frames", text);
+}
+
+static bool open_log(const char *path, FILE **log) {
+  if (*log) return refuse("--log", "one file", path);
+
+  *log = fopen(path, "w");
+  if (!*log) return !failed(path);
+  fprintf(*log, "frame,paddle,x,y,vx,vy\n");
   return true;
+}
+
+static bool read_option(Rules *rules, const char *name, const char *value) {
+  if (!value) return refuse(name, "a value behind it", "");
+
+  // No paddle passes the board within a frame; an arc has at least the paddle's half width for a radius.
+  if (!strcmp(name, "--speed")) return read_number(name, value, 0, width, &rules->speed);
+  if (!strcmp(name, "--arch")) return read_number(name, value, paddle_width / 2., 1e6, &rules->arch);
+  if (!strcmp(name, "--delay")) return read_delay(name, value, &rules->delay);
+  if (!strcmp(name, "--log")) return open_log(value, &rules->log);
+  return refuse("options", "--speed, --delay, --arch or --log", name);
 }
 
 int main(int argc, char **argv) {
   static Game game = {.rules = {.speed = 3.74, .delay = 2, .arch = 24}};
   bool fine = true;
   for (int k = 1; k < argc && fine; k += 2) fine = read_option(&game.rules, argv[k], k + 1 < argc ? argv[k + 1] : NULL);
+
   int status = fine ? play(&game) : 2;
-  if (game.rules.log && fclose(game.rules.log)) return perror("breakout: --log"), 1;
+  if (game.rules.log && fclose(game.rules.log)) return failed("--log");
   return status;
 }

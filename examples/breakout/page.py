@@ -9,7 +9,8 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewp
 canvas{width:100%;image-rendering:pixelated;background:#000}input[type=range]{width:100%}</style>
 <h1>Breakout, learnt from pictures</h1><p>WORDS</p><canvas id="c" width="WIDTH" height="HEIGHT" aria-label="the game"></canvas>
 <p><button id="go">pause</button> <label>frames at a time <input id="speed" type="number" min="1" max="50" value="1"></label> <span id="at"></span></p>
-<input id="bar" type="range" min="0" value="0" aria-label="frame"><p>White: the flight that was expected, and where it was to end. Points are this game's own.</p>
+<input id="bar" type="range" min="0" value="0" aria-label="frame">
+<p>White: the flight that was expected, to where it was to come down. Points are this game's own.</p>
 <script>
 const W=WIDTH,palette=PALETTE,changes=CHANGES,paths=PATHS,canvas=document.getElementById('c'),g=canvas.getContext('2d');
 const image=g.createImageData(W,HEIGHT),bar=document.getElementById('bar'),go=document.getElementById('go');

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Learns Breakout from pictures, plays it, and writes a page that plays the game back.
 
-  PYTHONPATH=build/release/python examples/breakout/play.py [--program build/release/examples/breakout] [--seed 1] [--page breakout.html]
+  PYTHONPATH=build/release/python examples/breakout/play.py [--program PROGRAM] [--seed 1] [--page FILE.html]
 """
 import argparse
 import os
