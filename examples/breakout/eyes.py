@@ -19,12 +19,11 @@ class Eyes:
 
     def __init__(self, picture):
         lit = picture != 0
-        middle, low = lit[:, lit.shape[1] // 2], lit[-1]  # a column with roof, bricks and paddle; a row with walls alone
-        inside = np.flatnonzero(~low)
+        inside = np.flatnonzero(~lit[2 * len(lit) // 3])  # of a row below the bricks, in which there are walls alone
         self.left, self.right = int(inside[0]), int(inside[-1]) + 1
-        edges = np.flatnonzero(np.diff(middle.astype(int)))[-5:] + 1  # end of the roof, bricks' top and bottom, paddle's top and bottom
-        self.roof, self.top, self.bottom, self.row, self.under = map(int, edges)
-        self.paddle = picture[self.row, lit.shape[1] // 2]
+        edges = np.flatnonzero(np.diff(lit[:, self.left:self.right].any(axis=1).astype(int)))[-5:] + 1
+        self.roof, self.top, self.bottom, self.row, self.under = map(int, edges)  # the roof's end, then bricks and paddle from top to bottom
+        self.paddle = picture[self.row, self.left:self.right].max()
         self.paddle_width = int(np.sum(lit[self.row, self.left:self.right]))
 
         self.rows, self.columns = (self.bottom - self.top) // BRICK[1], (self.right - self.left) // BRICK[0]
@@ -44,7 +43,7 @@ class Eyes:
         like[top:bottom] &= ~np.repeat(np.repeat(same, BRICK[1], axis=0), BRICK[0], axis=1)
 
         full = np.flatnonzero(like[under - 1])  # the paddle's last row, which the ball, above its top, does not reach
-        paddle = self.left + .5 * (full[0] + full[-1] + 1) if len(full) == self.paddle_width else None
+        paddle = self.left + .5 * (full[0] + full[-1] + 1) if len(full) else None
         like[row:under] = False
         y, x = np.nonzero(like)
         whole = len(x) == BALL[0] * BALL[1] and np.ptp(x) < BALL[0] and np.ptp(y) < BALL[1]

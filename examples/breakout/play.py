@@ -31,19 +31,17 @@ def episode(game, player, seed, most=30000, see=None):
 
 def practice(game, eyes, paddle, seed):
     """(bounces, speeds of the ball, frames) of games that are played without knowing how the paddle deflects, until there are enough bounces."""
-    player, seen = Player(eyes, paddle, seed=seed), []
-    before = 0
+    player, seen, bounces = Player(eyes, paddle, seed=seed), [], []
 
     def enough(_, player):
-        return player.frame % 100 == 0 and before + len(learn.bounces(eyes, player.log)) >= BOUNCES
+        return player.frame % 100 == 0 and len(bounces) + len(learn.bounces(eyes, player.log)) >= BOUNCES
 
-    while before < BOUNCES:
+    while len(bounces) < BOUNCES:
         if len(seen) > PATIENCE:
-            raise RuntimeError(f"expected {BOUNCES} bounces off a paddle at rest within {PATIENCE} frames, saw {before}")
+            raise RuntimeError(f"expected {BOUNCES} bounces off a paddle at rest within {PATIENCE} frames, saw {len(bounces)}")
         episode(game, player, seed, PATIENCE, enough)
-        seen, seed = seen + player.log + [(None, None)] * 3, seed + 1
-        before = len(learn.bounces(eyes, seen))
-    return learn.bounces(eyes, seen), learn.ball_speeds(seen), len(seen)
+        seen, bounces, seed = seen + player.log, bounces + learn.bounces(eyes, player.log), seed + 1
+    return bounces, learn.ball_speeds(seen), len(seen)
 
 
 def learned(game, seed, frames=199):

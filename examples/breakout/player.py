@@ -6,8 +6,8 @@ import pullback as pb
 from world import AWAY, World, paddle_model
 
 ROUNDING = 1 / 12  # variance of a place that was rounded to pixels
-HALF, EDGE = 8.0, 1.2  # of the paddle's width; what is left at its edges
-LATE = 8  # frames by which the paddle is to be where the ball comes down before it does
+EDGE = 1.2  # pixels at either end of the paddle that are left for what is not known
+EARLY = 8  # frames by which the paddle should be able to be where the ball comes down next, before it does
 KNOWN = 1e-4  # variance of a speed that was learnt
 SURPRISE = .3  # pixels beyond rounding that the filter was too sure
 LOST = 400.0  # variance of a place, pixels^2, from which on the next two pictures say more
@@ -25,7 +25,7 @@ class Tracker:
         return min(max(place + self.speed * steer, self.low), self.high)
 
     def see(self, seen):
-        """The place in this picture; steer: what was told before it."""
+        """Takes the place that a picture shows; None: it shows none."""
         if self.place is None:
             self.place = seen
         elif seen is not None:
@@ -47,7 +47,7 @@ class Filter:
     """An extended Kalman filter of the ball: its mean and covariance go through each frame's impacts by the model's step and its Jacobian."""
 
     def __init__(self, world, speeds):
-        self.speeds, self.world, self.ball, self.spread, self.last, self.hits = speeds, world, None, None, None, 0
+        self.speeds, self.world, self.ball, self.spread, self.last = speeds, world, None, None, None
 
     def forget(self):
         self.ball = self.last = None
@@ -72,7 +72,6 @@ class Filter:
         if before[3] > 0 > self.ball[3] and self.ball[1] > self.world.height - 20:  # off the paddle, perhaps faster than before
             along = np.append([0, 0], self.ball[2:])
             self.spread += .04 * np.outer(by_paddle, by_paddle) + .04 * np.outer(along, along) + np.diag([0, 0, .01, .01])
-            self.hits += 1
 
     def bent(self, before, A, paddle, bricks):
         """Covariance that a Jacobian does not see: at a brick, neighbors of the mean may meet another face, a corner, or nothing."""
@@ -127,14 +126,16 @@ class Filter:
 class Player:
     """Plays from pictures alone: action = player(picture).
 
-    eyes, paddle    as learnt (learn.py);  radius: of the paddle's top, or None, where it hits in any place and keeps `log`, what
-                    learn.bounces looks at
-    forecasts       [(frame, where the ball comes down, its deviation, the ball's row then, when)] of this game, for a referee
+    eyes, paddle    as learnt (learn.py)
+    radius          of the paddle's top; None: not known yet, and it hits the ball in any place
+    speeds          those that the ball has; what is missing is not held
+    log             [(ball's place or None, paddle's place)] of this game, what learn.bounces and learn.ball_speeds look at
+    forecasts       [(frame, where the ball comes down, its deviation, the ball's row then, in how many frames)] of this game, for a referee
     """
 
     def __init__(self, eyes, paddle, radius=None, speeds=(), seed=0):
         self.eyes, self.speed, self.delay, self.radius, self.speeds = eyes, paddle.speed, round(paddle.delay), radius, speeds
-        self.world, self.rng = World(eyes, radius or 100), np.random.default_rng(seed)
+        self.world, self.rng, self.half = World(eyes, radius or 100), np.random.default_rng(seed), eyes.paddle_width / 2
         always = [{"qpos": "across", "at": "all"}, {"qpos": "across", "weight": 10}, {"control": True, "at": "all", "weight": .1}]
         options = {"model": paddle_model(), "steps": 10, "parameters": {"actuator_gainprm:across:0": self.speed}, "loss": always,
                    "variables": [{"control": "across", "lower": -1, "upper": 1}]}
@@ -151,7 +152,7 @@ class Player:
     # ---- where it comes down
     def deviation(self):
         """Of where the ball comes down, as far as there is nothing but walls on its way."""
-        x, y, vx, vy = self.filter.ball
+        _, y, vx, vy = self.filter.ball
         if vy <= 0:
             return np.inf
         left = (self.world.height - y) / vy
@@ -171,37 +172,33 @@ class Player:
         return clear
 
     # ---- where to be
-    def places(self, flight, frames):
-        """Places of the paddle on its lattice that meet the ball, and can be reached: [(place, steps)]."""
-        here, found = self.tracker.ahead(), []
-        for steps in range(-40, 41):
-            place = self.tracker.move(here, steps)
-            if abs(place - flight.x) <= HALF - EDGE and abs(steps) <= frames - self.delay and place not in [p for p, _ in found]:
-                found.append((place, steps))
-        return found
+    def places(self, flight):
+        """Places of the paddle, by whole frames of its way, that meet the ball and can be reached."""
+        here, most = self.tracker.ahead(), max(int(flight.frames) - self.delay, 0)
+        places = {self.tracker.move(here, steps) for steps in range(-most, most + 1)}
+        return sorted(place for place in places if abs(place - flight.x) <= self.half - EDGE)
 
     def worth(self, flight, place):
-        """Points that a place promises, less what makes it risky."""
+        """Bricks that a place promises, the higher the more, less what makes it risky and slow."""
         try:
             then = self.world.fly(flight.before, self.bricks, place)
-        except pb.StepError:
+        except pb.StepError:  # an end that the model does not know, as a ball between paddle and wall
             return -100
         if then.lost:
             return -50
         gain = sum(1 + .3 * (self.eyes.rows - 1 - k // self.eyes.columns) for k in then.taken[:4])
-        reach = abs(then.x - place) / self.speed + self.delay + LATE - then.frames
-        return gain - max(0, reach) - .5 * abs(place - flight.x) / HALF - .004 * then.frames + .2 * self.rng.random()
+        missing = abs(then.x - place) / self.speed + self.delay + EARLY - then.frames
+        return gain - max(0, missing) - .5 * abs(place - flight.x) / self.half - .004 * then.frames + .2 * self.rng.random()
 
     def aim(self, flight):
         """The place that promises most, of those that meet the ball."""
-        places = self.places(flight, flight.frames)
+        places = self.places(flight)
         if not places:
             return flight.x
-        if self.radius is None:
-            return places[self.rng.integers(len(places))][0]
-        return max(places, key=lambda found: self.worth(flight, found[0]))[0]
+        return self.rng.choice(places) if self.radius is None else max(places, key=lambda place: self.worth(flight, place))
 
     def target(self, clear):
+        """Where the paddle is to be: below the ball's end, and where that is known well, at the place that was chosen for it."""
         flight = self.flight
         if flight is None or flight.x is None:
             return (self.eyes.left + self.eyes.right) / 2

@@ -93,7 +93,12 @@ def test_ball_is_seen_where_it_is_and_flies_as_the_model_says(tmp_path):
     assert max(off) <= .5
     compared, bricks = 0, 0
     for k in range(len(seen) - 1):
-        if np.isfinite(true[k:k + 2]).all() and abs(np.hypot(*true[k, 4:]) - np.hypot(*true[k + 1, 4:])) < 1e-9:  # but where it becomes faster
+        if not np.isfinite(true[k:k + 2]).all():
+            continue
+        faster = abs(np.hypot(*true[k, 4:]) - np.hypot(*true[k + 1, 4:])) > 1e-9
+        x, y = true[k + 1, 2:4]
+        beside = y > 187 and (abs(x - true[k + 1, 1]) > 7.5 or y > 190)  # where the model's arc goes on, and the paddle does not
+        if not faster and not beside:
             after, *_ = world.advance(true[k, 2:], true[k + 1, 1], seen[k].bricks)
             assert np.allclose(after, true[k + 1, 2:], rtol=0, atol=1e-6), k
             compared += 1
