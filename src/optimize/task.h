@@ -315,6 +315,15 @@ typedef struct pbTaskSource {  // what a task was read from; texts may be NULL b
   char *text, *folder, *allow_root, *policy;
   size_t length;
 } pbTaskSource;
+typedef struct pbTaskStage {  // one of "stages"
+  char *name;
+  pbRunStage run;  // what it came to
+} pbTaskStage;
+typedef struct pbTaskBefore {  // what stages before a run's took
+  int iterations, left;
+  int64_t simulations, gradients;
+  double seconds;
+} pbTaskBefore;
 typedef struct pbTaskStart {  // a search from one start
   pbStatus status;
   pbRunOutcome outcome;
@@ -387,6 +396,13 @@ struct pbTask {
   double start_spread;  // of those drawn, relative to 1 + |z|, where there are no bounds
   pbTaskStart *starts;  // what they came to; NULL: not yet
   double *own_start;    // n: the task's, while a drawn one is in its place
+  // stages (io/task/task_stages.c): the task is the last of them
+  int stage_count;  // 0: there are none
+  pbTaskStage *stages;
+  bool moved;    // its start is that of a result
+  bool passing;  // a stage that others follow: what it came to is wanted, not what is to be said of it
+  pbTaskBefore before;
+  char phase[80];       // of progress
   pbTaskSource source;  // of which the searches make tasks of their own
   pbProgress now;       // news of the optimizer
   bool uncertain;       // results tell how sure they are
@@ -397,6 +413,9 @@ struct pbTask {
 
 void pbTask_DropTrajectory(const pbTask *task, pbTrajectory *tr);  // as if nothing of it had been read
 void pbTask_FreeStarts(pbTask *task);
+// ---- carry.c: z of a task with the same variables, whose trajectories may have other lengths, as unknowns of `to` (n): knots of
+// controls and paths by what was at their moment, beyond the last step the last one.
+void pbTask_Carry(const pbTask *from, const double *z, const pbTask *to, double *out);
 void pbTask_Values(const pbTask *task, const double *z, double *value);  // physical values of all unknowns
 // After the file is read: memory for what unknowns mean; the same with rollouts and losses, and n, m.
 PB_NODISCARD pbStatus pbTask_SetUpRun(pbTask *task);
