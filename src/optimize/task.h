@@ -97,6 +97,7 @@ typedef struct pbTerm {
   double *sigma;                            // part_count: deviations are divided by these; NULL: 1
   pbReading *reading;                       // NULL: at states, as it is
   pbMultipliers *constraint;                // NULL: a part of the loss
+  bool timed;                               // times were given in seconds
   bool recorded;                            // the target is a recording: what is found of it has an uncertainty
   double value, deviation;                  // of the last evaluation
   double sum, worst;                        // of the worlds before this one
@@ -114,9 +115,9 @@ typedef struct pbTermSet {  // the loss on one trajectory
   bool uses[pb_quantityCount];
   double *states, *sensordata, *xpos, *site_xpos;                                                      // (row_count, ...)
   double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site, *bar_points, *bar_point_velocity;  // likewise
-  double timestep;
-  char fault[240];   // why the last value is NaN: a formula left its domain, a function failed; "": neither did
-  pbStatus failure;  // of that
+  double timestep, *timestep_bar;  // bar: what formulas of the time have by it; NULL: it is no unknown
+  char fault[240];                 // why the last value is NaN: a formula left its domain, a function failed; "": neither did
+  pbStatus failure;                // of that
 } pbTermSet;
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *model, int steps);
@@ -161,6 +162,7 @@ void pbTermSet_Write(const pbTermSet *set, const double *ctrl, bool bare, double
 // Tangent rows (as set->rows) of one direction into column `column` of J (stride n).
 typedef struct pbObservedTangent {
   const double *x, *sensordata, *xpos, *site_xpos, *ctrl;
+  double timestep;                   // by how much it moves
   const struct pbVariable *reading;  // whose entry moves by `size`, of terms' readings; NULL: none
   int entry;
   double size;
@@ -348,7 +350,7 @@ struct pbTask {
   double *theta_world, *theta_raw;
   pbSample sample;
   int commands;  // that the model's policy observes
-  bool recompute;
+  bool recompute, timestep_varies;
   pbGradientKind gradient;
   pbVjpOptions truncation;  // decay, window, clip; nothing else
   int variable_count;
