@@ -488,6 +488,20 @@ static pbStatus read_laid(pbTaskReader *r, const json_t *file, const json_t *roo
   return keep_source(r, t);
 }
 
+// Each stage is read once before the first is run: a mistake in the last is not found after an hour.
+static pbStatus check_stages(pbTask *task) {
+  for (int k = 1; k < task->stage_count; k++) {
+    pbTask *stage;
+    PB_TRY(pbTask_Again(task->ctx, task, k, &stage));
+
+    // what is carried from one to the next
+    PB_ASSERT(stage->variable_count == task->variable_count && stage->trajectory_count == task->trajectory_count);
+    pbTask_Destroy(stage);
+  }
+
+  return pb_ok;
+}
+
 static pbStatus read_task(pbTaskReader *r, const json_t *file, const json_t *root, pbReadPart read, pbTask *t) {
   pbManifest manifest;
   t->ctx = r->ctx;
@@ -501,7 +515,7 @@ static pbStatus read_task(pbTaskReader *r, const json_t *file, const json_t *roo
   pbStatus ended = pbManifest_End(&manifest, &t->made_from);
   if (status == pb_ok) status = ended;
 
-  return status == pb_ok && t->stage_count ? pbTask_CheckStages(t) : status;
+  return status == pb_ok && t->stage_count ? check_stages(t) : status;
 }
 
 static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {

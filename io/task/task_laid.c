@@ -119,20 +119,6 @@ pbStatus pbTask_Lay(pbTaskReader *r, json_t *file, json_t **root) {
   return *root ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a stage");
 }
 
-bool pbTaskReader_InStage(const pbTaskReader *r, const char *unknown) {
-  const json_t *at = r->laid;
-  if (!at || !r->depth || r->depth > PB_TASK_PATH) return false;
-
-  // as deep as the path goes
-  for (int i = 0; at && i < r->depth; i++) {
-    const pbTaskStep *step = &r->path[i];
-    at = step->key ? json_object_get(at, step->key) : json_array_get(at, step->index);
-  }
-  if (unknown) return json_object_get(at, unknown) != NULL;
-
-  return at != NULL;
-}
-
 // ---- what is known of stages before a run --------------------------------------------------------------------------------
 static pbStatus keep_stage(pbTask *task, int k, const json_t *stage) {
   const char *name = json_string_value(json_object_get(stage, "name"));

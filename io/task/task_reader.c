@@ -111,6 +111,20 @@ static void write_path(const pbTaskReader *r, bool in_stage, char *out, size_t s
   }
 }
 
+// Whether the present place, or a key there that nobody knows, is that of a stage laid over the task, and not the file's own.
+static bool is_in_stage(const pbTaskReader *r, const char *unknown) {
+  const json_t *at = r->laid;
+  if (!at || !r->depth || r->depth > PB_TASK_PATH) return false;
+
+  // as deep as the path goes
+  for (int i = 0; at && i < r->depth; i++) {
+    const pbTaskStep *step = &r->path[i];
+    at = step->key ? json_object_get(at, step->key) : json_array_get(at, step->index);
+  }
+
+  return unknown ? json_object_get(at, unknown) != NULL : at != NULL;
+}
+
 static pbStatus fail_at(const pbTaskReader *r, pbStatus status, bool in_stage, const char *reason) {
   char path[400];
   write_path(r, in_stage, path, sizeof path);
@@ -124,7 +138,7 @@ pbStatus pbTaskReader_Fail(const pbTaskReader *r, pbStatus status, const char *f
   vsnprintf(reason, sizeof reason, format, args);
   va_end(args);
 
-  return fail_at(r, status, pbTaskReader_InStage(r, NULL), reason);
+  return fail_at(r, status, is_in_stage(r, NULL), reason);
 }
 
 pbStatus pbTaskReader_FailAt(pbTaskReader *r, const char *key, const char *format, ...) {
@@ -217,7 +231,7 @@ pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const ch
     char hint[200], reason[400];
     if (known) continue;
     snprintf(reason, sizeof reason, "unknown key '%.80s'%s", key, pbSuggest_Write(&near, hint, sizeof hint));
-    return fail_at(r, pb_bad_input, pbTaskReader_InStage(r, key), reason);
+    return fail_at(r, pb_bad_input, is_in_stage(r, key), reason);
   }
   return pb_ok;
 }

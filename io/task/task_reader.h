@@ -207,10 +207,7 @@ PB_NODISCARD pbStatus pbTask_RunStarts(pbTask *task, const pbRunOptions *options
 // ---- stages (task_laid.c, task_stages.c)
 // The task of the reader's stage: the file's own tree, or one with the stage laid over it. json_decref it.
 PB_NODISCARD pbStatus pbTask_Lay(pbTaskReader *r, json_t *file, json_t **root);
-// Whether the present place (or a key there that nobody knows) is the stage's and not the file's.
-bool pbTaskReader_InStage(const pbTaskReader *r, const char *unknown);
 PB_NODISCARD pbStatus pbTask_KeepStages(pbTaskReader *r, const json_t *file, pbTask *task);  // their names
-PB_NODISCARD pbStatus pbTask_CheckStages(pbTask *task);                                      // can all be read?
 PB_NODISCARD pbStatus pbTask_RunStages(pbTask *task, const pbRunOptions *options, pbRunResult *result);
 // What reads a part of a task from its tree, and a file by it. policy, train: as in the reader.
 typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task);

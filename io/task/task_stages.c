@@ -231,18 +231,3 @@ pbStatus pbTask_RunStages(pbTask *task, const pbRunOptions *options, pbRunResult
 
   return status;
 }
-
-// Each is read once before the first is run: a mistake in the last is not found after an hour.
-pbStatus pbTask_CheckStages(pbTask *task) {
-  for (int k = 1; k < task->stage_count; k++) {
-    pbTask *stage;
-    PB_TRY(pbTask_Again(task->ctx, task, k, &stage));
-
-    // what is carried from one to the next
-    bool fits = stage->variable_count == task->variable_count && stage->trajectory_count == task->trajectory_count;
-    PB_ASSERT(fits);
-    pbTask_Destroy(stage);
-  }
-
-  return pb_ok;
-}
