@@ -22,7 +22,7 @@ typedef struct Staged {
   pbArrays *loaded;  // what a run before has left of it; NULL: nothing
 } Staged;
 
-// ---- the state file: what is over, where the stage at hand began, and its run ------------------------------------------------
+// ---- the state file: what is over, and the run of the stage at hand ------------------------------------------------
 static pbStatus load_run(void *user, double *state, size_t count, bool *found) {
   Staged *s = user;
   *found = s->loaded != NULL;
@@ -38,9 +38,8 @@ static pbStatus load_run(void *user, double *state, size_t count, bool *found) {
 }
 
 static pbStatus fill(const Staged *s, const double *state, size_t count, pbArrays *set) {
-  size_t n = (size_t)s->now->n, past[] = {(size_t)s->done, PAST};
+  size_t past[] = {(size_t)s->done, PAST};
   if (s->done) PB_TRY(pbArrays_AddReals(set, "stages", 2, past, (const double *)s->past, NULL));
-  PB_TRY(pbArrays_AddReals(set, "start", 1, &n, s->now->start, NULL));
   return pbArrays_AddReals(set, "run", 1, &count, state, NULL);
 }
 
@@ -163,22 +162,14 @@ static pbStatus run_stage(Staged *s, pbRunResult *result) {
 }
 
 // ---- all of them ------------------------------------------------------------------------------------------------------------
-// Where the first stage begins, or the one that was interrupted did.
+// At the first stage, or at the one that was interrupted: where that began its run knows.
 static pbStatus begin(Staged *s) {
   pbTask *task = s->task;
   PB_TRY(load_past(s));
   PB_TRY(open_stage(s, &s->now));
-  if (!s->loaded) {
-    if (task->moved) pbTask_Carry(task, task->start, s->now, s->now->start);
-    return pb_ok;
-  }
+  if (!s->loaded && task->moved) pbTask_Carry(task, task->start, s->now, s->now->start);
 
-  const pbArray *start = pbArrays_Find(s->loaded, "start");
-  size_t n = (size_t)s->now->n;
-  bool good = start && start->type == pb_arrayReal && start->count == n;
-  if (good) memcpy(s->now->start, start->reals, n * sizeof(double));
-
-  return good ? pb_ok : pbState_Refuse(task->ctx, s->path, "holds no stage of this task");
+  return pb_ok;
 }
 
 // To the stage after the one at hand, at its answer; rows of the history go on.

@@ -108,6 +108,8 @@ static void test_longer_and_shorter(void **state) {
                {PUSH(", \"start\": 1"), 25, 10, true},
                {PUSH(", \"start\": 2, \"transform\": \"log\", \"scale\": 0.3, \"lower\": 0.1"), 10, 20, true},
                {PUSH(", \"knots\": 5"), 10, 20, false},
+               {PUSH(", \"knots\": 4"), 4, 6, false},
+               {PUSH(", \"knots\": 4"), 18, 7, false},
                {PUSH(", \"knots\": 1"), 10, 20, true},
                {PUSH(", \"knots\": 5, \"interpolation\": \"linear\""), 9, 17, false},
                {PUSH(", \"interpolation\": \"linear\""), 9, 17, true},
