@@ -185,6 +185,19 @@ static void print_advice(FILE *out, const char *text) {
   }
 }
 
+// A line for each stage that another followed.
+static void print_stages(FILE *out, const pbTask *task) {
+  enum { most = 6 };
+  int count = pbTask_StageCount(task) - 1;
+  for (int k = 0; k < count && k < most; k++) {
+    pbRunStage s = pbTask_Stage(task, k);
+    if (s.name)
+      fprintf(out, "  %.60s: loss %.7g to %.7g in %d iterations of %d steps, %s\n", s.name, s.start_loss, s.loss, s.iterations,
+              s.steps, pbRunOutcome_Name(s.outcome));
+  }
+  if (count > most) fprintf(out, "  and %d more stages in the result\n", count - most);
+}
+
 static void print_summary(cliApp *app, const pbTask *task, const Names *names, const pbRunResult *result) {
   int count = pbTask_TrajectoryCount(task);
   bool free_output = !app->args.text[opt_output] && !app->args.text[opt_json];
@@ -192,6 +205,7 @@ static void print_summary(cliApp *app, const pbTask *task, const Names *names, c
   if (app->args.text[opt_quiet]) return;
 
   fprintf(out, "pullback optimize: %s: %s\n", pbRunOutcome_Name(result->outcome), result->reason);
+  print_stages(out, task);
   fprintf(out, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss,
           result->loss, result->iterations, (long long)result->simulations, result->seconds);
   if (!isnan(result->test_loss)) fprintf(out, "  loss %.7g on what was kept out of the fit\n", result->test_loss);

@@ -55,15 +55,31 @@ static void add_file(void *user, const char *path) {
   if (m->before.opened) m->before.opened(m->before.user, path);
 }
 
-// The task but for its iterations.
-static json_t *copy_task(const json_t *root) {
-  const json_t *optimizer = json_object_get(root, "optimizer");
-  json_t *copy = pbJson_CopyMembers(root);
+// An object but for the iterations of its "optimizer".
+static json_t *copy_without(const json_t *object) {
+  const json_t *optimizer = json_object_get(object, "optimizer");
+  json_t *copy = pbJson_CopyMembers(object);
   if (!copy || !json_is_object(optimizer)) return copy;
 
   json_t *other = pbJson_CopyMembers(optimizer);
   if (other) json_object_del(other, "iterations");
   if (json_object_set_new(copy, "optimizer", other) == 0) return copy;
+
+  json_decref(copy);
+  return NULL;
+}
+
+// Of a task with stages those of the last one: others are over when a run goes on.
+static json_t *copy_task(const json_t *root) {
+  const json_t *stages = json_object_get(root, "stages");
+  size_t count = json_array_size(stages);
+  if (!count) return copy_without(root);
+
+  json_t *copy = pbJson_CopyMembers(root), *list = json_copy((json_t *)stages);
+  bool good = copy && list && json_array_set_new(list, count - 1, copy_without(json_array_get(stages, count - 1))) == 0;
+  if (good) good = json_object_set(copy, "stages", list) == 0;
+  json_decref(list);
+  if (good) return copy;
 
   json_decref(copy);
   return NULL;

@@ -220,8 +220,8 @@ typedef struct pbRunOptions {
   bool resume;             // go on from state_file where it exists
   bool has_seed;
   uint64_t seed;        // instead of the task's
-  const char *method;   // instead of the task's; NULL: the task's
-  int iterations;       // instead of the task's; 0: the task's
+  const char *method;   // instead of the task's, in all stages; NULL: the task's
+  int iterations;       // instead of the task's, of stages of the last one's; 0: the task's
   double save_seconds;  // least time between two writes; 0: 1
   pbProgressFunction progress;
   void *user;
@@ -281,6 +281,19 @@ PB_API PB_NODISCARD pbStatus pbTask_Run(pbTask *task, const pbRunOptions *option
 // smallest value of each unknown among these. 0: one start alone.
 PB_API int pbTask_StartCount(const pbTask *task);  // at least 1
 PB_API int pbTask_StartsAgree(const pbTask *task, double *spread);
+// Of a task with "stages": how many there are (0: none), and after its Run what each came to, from 0. The task itself is the
+// last one: its sizes, start, bounds, loss and result are that one's. Where a run ended with an error: name NULL, zeros.
+typedef struct pbRunStage {
+  const char *name;
+  int steps;  // of its first trajectory
+  pbRunOutcome outcome;
+  bool met;                 // its stop criteria hold
+  double start_loss, loss;  // by its own settings
+  int iterations;           // of this stage alone, as
+  int64_t simulations;
+} pbRunStage;
+PB_API int pbTask_StageCount(const pbTask *task);
+PB_API pbRunStage pbTask_Stage(const pbTask *task, int stage);
 // The result as JSON text (free with pbContext_Free): loss, terms, variables by name, history, certificate, confirm.
 PB_API PB_NODISCARD pbStatus pbTask_ResultJson(pbTask *task, const pbRunResult *result, char **text);
 

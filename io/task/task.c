@@ -21,7 +21,7 @@ const char *const pbTask_Keys[] = {"model",        "deformables", "policy",     
                                    "parameters",   "constants",   "steps",       "duration",  "init",    "controls", "mocap",
                                    "trajectories", "variables",   "loss",        "optimizer", "stop",    "confirm",  "seed",
                                    "memory",       "mode",        "gradient",    "sample",    "episode", "train",    "audit",
-                                   "urdf",         "design",      "uncertainty", "window",    NULL};
+                                   "urdf",         "design",      "uncertainty", "window",    "stages",  NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 // The text of a model, or the name of its file.
@@ -464,10 +464,10 @@ static pbStatus keep_text(pbContext *ctx, const char *text, char **kept) {
   return pb_ok;
 }
 
-// Searches from several starts read it again, each for itself.
+// Searches from several starts, and stages, read it again, each for itself.
 static pbStatus keep_source(const pbTaskReader *r, pbTask *task) {
   pbTaskSource *s = &task->source;
-  if (task->start_count < 2) return pb_ok;
+  if (task->start_count < 2 && !task->stage_count) return pb_ok;
 
   s->length = r->length;
   s->text = pbContext_Alloc(r->ctx, r->length + 1);
@@ -478,30 +478,57 @@ static pbStatus keep_source(const pbTaskReader *r, pbTask *task) {
   return keep_text(r->ctx, r->policy, &s->policy);
 }
 
-static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
-  pbManifest manifest;
-  json_t *root;
+// The task of a tree, and in `t` what a search of it needs besides.
+static pbStatus read_laid(pbTaskReader *r, const json_t *file, const json_t *root, pbReadPart read, pbTask *t) {
+  PB_TRY(read(r, root, t));
+  PB_TRY(check_kinds(r, root));
+  if (read != pbTask_ReadWhole) return pb_ok;
 
-  PB_TRY(pbTaskReader_Parse(r, &root));
-  pbTask *t = pbContext_Alloc(r->ctx, sizeof *t);
-  pbStatus status = t ? pb_ok : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
+  PB_TRY(pbTask_KeepStages(r, file, t));
+  return keep_source(r, t);
+}
 
-  if (t) {
-    t->ctx = r->ctx;
+// Each stage is read once before the first is run: a mistake in the last is not found after an hour.
+static pbStatus check_stages(pbTask *task) {
+  for (int k = 1; k < task->stage_count; k++) {
+    pbTask *stage;
+    PB_TRY(pbTask_Again(task->ctx, task, k, &stage));
 
-    // the manifest notes every file that is read, for state files
-    pbManifest_Begin(&manifest, r->ctx);
-    pbManifest_AddTask(&manifest, root);
-    t->name = pbContext_CopyText(r->ctx, r->name);
-    status = t->name ? read(r, root, t) : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
-    if (status == pb_ok) status = check_kinds(r, root);
-    if (status == pb_ok) status = keep_source(r, t);
-    pbStatus ended = pbManifest_End(&manifest, &t->made_from);
-    if (status == pb_ok) status = ended;
+    // what is carried from one to the next
+    PB_ASSERT(stage->variable_count == task->variable_count && stage->trajectory_count == task->trajectory_count);
+    pbTask_Destroy(stage);
   }
+
+  return pb_ok;
+}
+
+static pbStatus read_task(pbTaskReader *r, const json_t *file, const json_t *root, pbReadPart read, pbTask *t) {
+  pbManifest manifest;
+  t->ctx = r->ctx;
+
+  // the manifest notes every file that is read, for state files
+  pbManifest_Begin(&manifest, r->ctx);
+  pbManifest_AddTask(&manifest, file);
+  t->name = pbContext_CopyText(r->ctx, r->name);
+  pbStatus status = t->name ? pb_ok : pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
+  if (status == pb_ok) status = read_laid(r, file, root, read, t);
+  pbStatus ended = pbManifest_End(&manifest, &t->made_from);
+  if (status == pb_ok) status = ended;
+
+  return status == pb_ok && t->stage_count ? check_stages(t) : status;
+}
+
+static pbStatus parse(pbTaskReader *r, pbReadPart read, pbTask **task) {
+  json_t *file, *root = NULL;
+  PB_TRY(pbTaskReader_Parse(r, &file));
+  pbStatus status = pbTask_Lay(r, file, &root);
+  pbTask *t = status == pb_ok ? pbContext_Alloc(r->ctx, sizeof *t) : NULL;
+  if (status == pb_ok && !t) status = pbContext_Fail(r->ctx, pb_no_memory, "no memory for a task");
+  if (t) status = read_task(r, file, root, read, t);
 
   // what was read of a task that failed is freed as a task
   json_decref(root);
+  json_decref(file);
   if (status == pb_ok) *task = t;
   else pbTask_Destroy(t);
   return status;
@@ -517,9 +544,10 @@ pbStatus pbTask_Parse(pbContext *ctx, const char *text, size_t length, const cha
   return status;
 }
 
-pbStatus pbTask_Again(pbContext *ctx, const pbTask *task, pbTask **made) {
+pbStatus pbTask_Again(pbContext *ctx, const pbTask *task, int stage, pbTask **made) {
   const pbTaskSource *s = &task->source;
   pbTaskReader r = {.ctx = ctx, .name = task->name, .text = s->text, .length = s->length, .policy = s->policy, .functions = true};
+  r.stage = stage;
   *made = NULL;
 
   pbStatus status = pbTaskReader_Folders(&r, s->folder, s->allow_root);

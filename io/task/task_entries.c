@@ -16,7 +16,8 @@ pbStatus pbTask_FindParam(pbTaskReader *r, const char *name, pbParam *param) {
 pbStatus pbTask_FindVariedParam(pbTaskReader *r, const char *name, bool recompute, pbParam *p) {
   PB_TRY(pbTask_FindParam(r, name, p));
   if (strcmp(p->name, "timestep") == 0)
-    return pbTaskReader_Fail(r, pb_unsupported, "the time step cannot be varied: the times of the loss depend on it");
+    return pbTaskReader_Fail(r, pb_unsupported,
+                             "the time step cannot be varied so: expected {\"parameter\": \"timestep\"} among the variables");
   bool follows = p->derived;
   for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++) follows = follows || pbModel_Follows(r->model, p->offset + i);
   if (follows && recompute)

@@ -53,6 +53,7 @@ static pbStatus begin_at(pbTask *task, const char *path, double *z) {
   PB_TRY(status);
 
   memcpy(task->start, z, (size_t)task->n * sizeof *z);
+  task->moved = true;
 
   return pb_ok;
 }

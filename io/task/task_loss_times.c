@@ -37,6 +37,7 @@ static pbStatus time_at(const pbTaskReader *r, double time, int steps, int *step
 
 pbStatus pbTask_Times(const pbTaskReader *r, const double *times, size_t count, int steps, pbTerm *t) {
   bool between = false, off = false;
+  t->timed = true;
   if (count > PB_TASK_NUMBERS) return pbTaskReader_Fail(r, pb_capacity, "too many times: %zu", count);
 
   t->step_count = (int)count;
@@ -74,6 +75,7 @@ static pbStatus read_range(pbTaskReader *r, const json_t *at, int steps, pbTerm 
   double h = pbTaskReader_Timestep(r), from = 0, to = steps * h, every = h;
 
   int first, last, stride;
+  t->timed = true;
   PB_TRY(pbTaskReader_Keys(r, at, keys));
   PB_TRY(pbTaskReader_Real(r, at, "from", &from));
   PB_TRY(pbTaskReader_Real(r, at, "to", &to));

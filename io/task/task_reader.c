@@ -81,8 +81,10 @@ static bool descend(Scan *s, const pbTaskStep *step) {
   return false;
 }
 
-static int line_of(const pbTaskReader *r) {
+static int line_of(const pbTaskReader *r, bool in_stage) {
   Scan s = {r->text, r->text + r->length};
+  const pbTaskStep stage[] = {{.key = "stages"}, {.index = r->laid_at}};
+  for (int i = 0; in_stage && i < 2; i++) in_stage = descend(&s, &stage[i]);
 
   // as deep as the path goes; an error in a key that is not there is one of its container
   int depth = 0;
@@ -95,28 +97,48 @@ static int line_of(const pbTaskReader *r) {
 }
 
 // ---- errors ---------------------------------------------------------------------------------------------------------
-static void write_path(const pbTaskReader *r, char *out, size_t size) {
+static void write_path(const pbTaskReader *r, bool in_stage, char *out, size_t size) {
   size_t used = 0;
 
   out[0] = 0;
+  if (in_stage) used = (size_t)snprintf(out, size, "stages[%zu]", r->laid_at);
   for (int i = 0; i < r->depth && used < size; i++) {
     const pbTaskStep *step = &r->path[i];
     int n = 0;
-    if (step->key) n = snprintf(out + used, size - used, "%s%.60s", i ? "." : "", step->key);
+    if (step->key) n = snprintf(out + used, size - used, "%s%.60s", used ? "." : "", step->key);
     else n = snprintf(out + used, size - used, "[%zu]", step->index);
     used += n > 0 ? (size_t)n : 0;
   }
 }
 
+// Whether the present place, or a key there that nobody knows, is that of a stage laid over the task, and not the file's own.
+static bool is_in_stage(const pbTaskReader *r, const char *unknown) {
+  const json_t *at = r->laid;
+  if (!at || !r->depth || r->depth > PB_TASK_PATH) return false;
+
+  // as deep as the path goes
+  for (int i = 0; at && i < r->depth; i++) {
+    const pbTaskStep *step = &r->path[i];
+    at = step->key ? json_object_get(at, step->key) : json_array_get(at, step->index);
+  }
+
+  return unknown ? json_object_get(at, unknown) != NULL : at != NULL;
+}
+
+static pbStatus fail_at(const pbTaskReader *r, pbStatus status, bool in_stage, const char *reason) {
+  char path[400];
+  write_path(r, in_stage, path, sizeof path);
+  return pbContext_Fail(r->ctx, status, "%.400s:%d: %s%s%s", r->name, line_of(r, in_stage), path, path[0] ? ": " : "", reason);
+}
+
 pbStatus pbTaskReader_Fail(const pbTaskReader *r, pbStatus status, const char *format, ...) {
-  char reason[1200], path[400];
+  char reason[1200];
   va_list args;
   va_start(args, format);
   vsnprintf(reason, sizeof reason, format, args);
   va_end(args);
 
-  write_path(r, path, sizeof path);
-  return pbContext_Fail(r->ctx, status, "%.400s:%d: %s%s%s", r->name, line_of(r), path, path[0] ? ": " : "", reason);
+  return fail_at(r, status, is_in_stage(r, NULL), reason);
 }
 
 pbStatus pbTaskReader_FailAt(pbTaskReader *r, const char *key, const char *format, ...) {
@@ -206,9 +228,10 @@ pbStatus pbTaskReader_Keys(const pbTaskReader *r, const json_t *object, const ch
       pbSuggest_Offer(&near, keys[i]);
     }
 
-    char hint[200];
-    if (!known)
-      return pbTaskReader_Fail(r, pb_bad_input, "unknown key '%.80s'%s", key, pbSuggest_Write(&near, hint, sizeof hint));
+    char hint[200], reason[400];
+    if (known) continue;
+    snprintf(reason, sizeof reason, "unknown key '%.80s'%s", key, pbSuggest_Write(&near, hint, sizeof hint));
+    return fail_at(r, pb_bad_input, is_in_stage(r, key), reason);
   }
   return pb_ok;
 }

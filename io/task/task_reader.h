@@ -43,6 +43,9 @@ typedef struct pbTaskReader {
   bool functions;         // of the host may stand in losses (pbTask_OnFunction)
   bool run;               // what is wanted is a run: no loss is read, and neither steps nor variables need be there
   bool window;            // what is read is one of a trajectory's: terms without a sample in it are left out
+  int stage;              // of a task with "stages", from 1; 0: the last
+  const json_t *laid;     // that one, laid over the file's task; NULL: there are none
+  size_t laid_at;         // its index
   json_t *made;           // a list of trees that were made of the file's, kept for their texts; NULL: none
 } pbTaskReader;
 
@@ -197,8 +200,15 @@ PB_NODISCARD pbStatus pbTask_ReadTies(pbTaskReader *r, const json_t *list, pbTas
 PB_NODISCARD pbStatus pbTask_ReadWorld(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadMode(pbTaskReader *r, const json_t *root, pbTask *task);  // "mode", "gradient"
 // ---- several starts (task_starts.c)
-PB_NODISCARD pbStatus pbTask_Again(pbContext *ctx, const pbTask *task, pbTask **made);  // the same once more, by another context
+// The same once more, by another context; of a task with stages one of these, from 1 (0: the last).
+PB_NODISCARD pbStatus pbTask_Again(pbContext *ctx, const pbTask *task, int stage, pbTask **made);
+void pbTask_ShareFunctions(const pbTask *from, pbTask *to);
 PB_NODISCARD pbStatus pbTask_RunStarts(pbTask *task, const pbRunOptions *options, pbRunResult *result);
+// ---- stages (task_laid.c, task_stages.c)
+// The task of the reader's stage: the file's own tree, or one with the stage laid over it. json_decref it.
+PB_NODISCARD pbStatus pbTask_Lay(pbTaskReader *r, json_t *file, json_t **root);
+PB_NODISCARD pbStatus pbTask_KeepStages(pbTaskReader *r, const json_t *file, pbTask *task);  // their names
+PB_NODISCARD pbStatus pbTask_RunStages(pbTask *task, const pbRunOptions *options, pbRunResult *result);
 // What reads a part of a task from its tree, and a file by it. policy, train: as in the reader.
 typedef pbStatus (*pbReadPart)(pbTaskReader *r, const json_t *root, pbTask *task);
 PB_NODISCARD pbStatus pbTask_ReadWhole(pbTaskReader *r, const json_t *root, pbTask *task);

@@ -73,6 +73,7 @@ pbStatus pbTask_Run(pbTask *task, const pbRunOptions *options, pbRunResult *resu
   if (!options) options = &none;
 
   if (task->start_count > 1) return pbTask_RunStarts(task, options, result);
+  if (task->stage_count) return pbTask_RunStages(task, options, result);
 
   // without a state file nothing is kept
   pbStateFile file = {task->ctx, options->state_file, task->made_from};
@@ -357,6 +358,27 @@ static json_t *starts_json(const pbTask *task, const pbRunResult *result) {
   return o;
 }
 
+// What each stage came to; the last one is what the rest of the result is about.
+static json_t *stages_json(const pbTask *task) {
+  json_t *list = json_array();
+  for (int k = 0; k < task->stage_count; k++) {
+    pbRunStage s = pbTask_Stage(task, k);
+    json_t *o = json_object();
+    if (!s.name) break;  // the run ended before
+    pbJson_Put(&o, "name", pbJson_String(s.name));
+    pbJson_Put(&o, "steps", json_integer(s.steps));
+    pbJson_Put(&o, "outcome", pbJson_String(pbRunOutcome_Name(s.outcome)));
+    pbJson_Put(&o, "met", json_boolean(s.met));
+    pbJson_Put(&o, "start_loss", real(s.start_loss));
+    pbJson_Put(&o, "loss", real(s.loss));
+    pbJson_Put(&o, "iterations", json_integer(s.iterations));
+    pbJson_Put(&o, "simulations", json_integer((json_int_t)s.simulations));
+    pbJson_Add(&list, o);
+  }
+
+  return list;
+}
+
 static json_t *member_json(const pbCertificate *c, const pbCertificateMember *member) {
   const void *value = (const char *)c + member->offset;
 
@@ -506,6 +528,7 @@ static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **ma
 
   pbJson_Put(&o, "variables", variables_json(task, result));
   if (task->starts) pbJson_Put(&o, "starts", starts_json(task, result));
+  if (task->stage_count) pbJson_Put(&o, "stages", stages_json(task));
   if (result->uncertainty) pbJson_Put(&o, "uncertainty", uncertainty_json(task, result->uncertainty));
   pbJson_Put(&o, "parameters", parameters_json(task));
   pbJson_Put(&o, "terms", terms_json(task, false));

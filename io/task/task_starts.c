@@ -150,7 +150,7 @@ static void draw_start(const pbTask *task, uint64_t seed, int number, double *z)
 
 static uint64_t seed_of(const Searches *all) { return all->options->has_seed ? all->options->seed : all->task->optimizer.seed; }
 
-static void share_functions(const pbTask *from, pbTask *to) {
+void pbTask_ShareFunctions(const pbTask *from, pbTask *to) {
   for (int t = 0; t < from->trajectory_count; t++) {
     const pbTermSet *set = &from->trajectories[t].terms;
     for (int i = 0; i < set->count; i++) {
@@ -162,9 +162,9 @@ static void share_functions(const pbTask *from, pbTask *to) {
 
 static pbStatus search(One *one, pbContext *ctx, pbTask **made, pbRunResult *result) {
   Searches *all = one->all;
-  PB_TRY(pbTask_Again(ctx, all->task, made));
+  PB_TRY(pbTask_Again(ctx, all->task, 0, made));
   pbTask *task = *made;
-  share_functions(all->task, task);
+  pbTask_ShareFunctions(all->task, task);
   draw_start(task, seed_of(all), one->number, task->start);
 
   // Its own verdict is enough: the certificates are those of the best.

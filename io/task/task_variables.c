@@ -44,11 +44,13 @@ static pbStatus policy_entries(pbTaskReader *r, pbTaskEntries *e) {
   return pb_ok;
 }
 
-static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute, pbTaskEntries *e) {
+// drawn: it is that, and no unknown.
+static pbStatus param_entries(pbTaskReader *r, const char *name, bool recompute, bool drawn, pbTaskEntries *e) {
   pbParam p;
   if (strcmp(name, "policy") == 0) return policy_entries(r, e);
   pbTaskReader_Enter(r, "parameter");
-  PB_TRY(pbTask_FindVariedParam(r, name, recompute, &p));
+  if (strcmp(name, "timestep") == 0 && !drawn) PB_TRY(pbTask_FindParam(r, name, &p));
+  else PB_TRY(pbTask_FindVariedParam(r, name, recompute, &p));
   pbTaskReader_Leave(r);
 
   size_t count = (size_t)p.rows * (size_t)p.cols;
@@ -276,7 +278,7 @@ static pbStatus find_entries(pbTaskReader *r, const json_t *object, pbTask *task
   if (!course) v->kind = pb_varyParam;
   if (parameter)
     return v->trajectory >= 0 ? pbTaskReader_Fail(r, pb_bad_input, "parameters belong to all trajectories")
-                              : param_entries(r, parameter, task->recompute, e);
+                              : param_entries(r, parameter, task->recompute, false, e);
 
   if (state) return state_entries(r, object, state, tr, v, e);
 
@@ -315,7 +317,7 @@ pbStatus pbTask_ReadSlice(pbTaskReader *r, const json_t *object, const pbTask *t
   PB_TRY(pbTaskReader_Text(r, object, "parameter", &parameter));
   PB_TRY(pbTaskReader_Text(r, object, "state", &state));
 
-  pbStatus status = parameter ? param_entries(r, parameter, task->recompute, &e)
+  pbStatus status = parameter ? param_entries(r, parameter, task->recompute, true, &e)
                               : state_entries(r, object, state, &task->trajectories[0], &v, &e);
   if (status == pb_ok) status = choose_entries(r, object, &e);
   pbContext_Free(r->ctx, e.memory);
@@ -622,6 +624,7 @@ pbStatus pbTask_ReadVariables(pbTaskReader *r, const json_t *root, pbTask *task)
 
   // formulas name any of the variables
   if (status == pb_ok) status = pbTask_ReadTies(r, list, task);
+  if (status == pb_ok) status = pbTask_VaryTimestep(r, task);
   if (status == pb_ok) pbTaskReader_Leave(r);
   return status;
 }

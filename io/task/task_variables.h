@@ -16,6 +16,8 @@ void pbTaskEntries_Add(pbTaskEntries *e, size_t index, double value, double lowe
 // Numbers of a variable, in the minimizer's coordinates, appended to the task's.
 PB_NODISCARD pbStatus pbTask_AppendUnknowns(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start,
                                             const double *lower, const double *upper);
+// ---- task_timestep.c: where a variable is the time step: what else of the task would depend on it
+PB_NODISCARD pbStatus pbTask_VaryTimestep(pbTaskReader *r, pbTask *task);
 // ---- task_priors.c: "prior" of every variable, when all are known
 PB_NODISCARD pbStatus pbTask_ReadPriors(pbTaskReader *r, const json_t *list, pbTask *task);
 // ---- task_variable_inertia.c: "body" with the transform "inertia"

@@ -184,6 +184,17 @@
     add(own, 'p', 'Translucent: where the recording has the bodies at the same time. Drag to look at them from elsewhere.' +
       (several ? ' This is the first trajectory with recorded positions of ' + motion.trajectories + ', counted from 0.' : ''), 'small');
   }
+  // One curve, or one for each stage: their losses are not of one kind.
+  function losses(r, x, y) {
+    if (!r.stages || !r.stages.length) return [{name: 'loss', x, y: [r.start_loss, ...y]}];
+    let from = 0;
+    return r.stages.map((s, k) => {
+      const to = from + s.iterations, last = k === r.stages.length - 1;
+      const rows = r.history.filter(h => h[0] > from && (last || h[0] <= to)), curve = {name: s.name, x: [from, ...rows.map(h => h[0])], y: [s.start_loss, ...rows.map(h => h[2])], colour: k};
+      from = to;
+      return curve;
+    });
+  }
   function optimize() {
     const r = result, done = ['criteria met', 'converged'].includes(r.outcome), open = r.outcome === 'iteration limit' && !r.noise;
     const gain = r.start_loss > 0 && r.loss > 0 && r.start_loss / r.loss >= 2 ? ': ' + short(+(r.start_loss / r.loss).toPrecision(3)) + ' times less' : '';
@@ -195,7 +206,9 @@
 
     if (data.motion) playback(cards, data.motion);
     const row = k => r.history.map(h => h[k]), way = card(cards, 'How it went'), x = [0, ...row(0)];
-    charts.draw(way, {title: 'Loss by iteration', x: 'iteration', y: 'least loss so far', curves: [{name: 'loss', x, y: [r.start_loss, ...row(2)]}]});
+    charts.draw(way, {title: 'Loss by iteration', x: 'iteration', y: 'least loss so far', curves: losses(r, x, row(2))});
+    if (r.stages) table(way, [{name: 'stage'}, {name: 'steps', number: true}, {name: 'iterations', number: true}, {name: 'loss at its start', number: true}, {name: 'loss', number: true}, {name: 'outcome'}],
+      r.stages.map(s => [s.name, s.steps, s.iterations, s.start_loss, s.loss, s.outcome]));
     const slopes = r.history.filter((h, i) => known(h[3]) && h[3] > 0 && !(r.history[i + 1] && r.history[i + 1][0] === h[0]));
     if (slopes.length > 1) charts.draw(way, {title: 'Gradient by iteration', x: 'iteration', y: 'largest entry of the gradient', curves: [{name: 'gradient', x: slopes.map(h => h[0]), y: slopes.map(h => h[3]), colour: 1}], logY: true});
 

@@ -68,6 +68,7 @@ static pbStatus check_task(pbContext *ctx, const pbTask *task) {
     if (task->variables[i].kind != pb_varyControl) why = "a variable is none of controls";
   }
   if (!why && pbTask_IsConstrained(task)) why = "a term is a constraint: here terms above and below are weighed";
+  if (!why && task->stage_count) why = "it has stages";
   if (!why && task->trajectories[0].steps < 1) why = "its horizon has no step";
   return why ? pbContext_Fail(ctx, pb_bad_input, "%.400s: it cannot be planned again and again: %s", task->name, why) : pb_ok;
 }

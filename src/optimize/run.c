@@ -145,7 +145,7 @@ static pbStatus restore_state(Loop *l, const char *file) {
   task->met = saved.met != 0;
   task->met_value = saved.met_value;
   task->first_value = saved.first_value;
-  task->clock -= saved.seconds;
+  task->clock = pb_seconds() - saved.seconds;
   task->counted = saved.counted != 0;
   task->history.count = (int)saved.history_count;
   task->history.stride = (int)saved.history_stride;
@@ -170,17 +170,18 @@ static pbStatus save_state(Loop *l, const pbRunStore *store) {
 static void note_iteration(pbTask *task, const pbIterate *i) {
   pbHistory *h = &task->history;
   PB_ASSERT(h->stride >= 1 && h->count >= 0 && h->count <= PB_HISTORY_ROWS);
-  if (i->iteration % h->stride != 0) return;
+  int iteration = task->before.iterations + i->iteration;
+  if (iteration % h->stride != 0) return;
 
   if (h->count == PB_HISTORY_ROWS) {
     for (int k = 0; 2 * k < h->count; k++) memcpy(h->rows[k], h->rows[2 * k], sizeof h->rows[k]);
     h->count /= 2;
     h->stride *= 2;
-    if (i->iteration % h->stride != 0) return;
+    if (iteration % h->stride != 0) return;
   }
 
   // Columns of pbHistory.
-  double row[4] = {i->iteration, (double)task->simulations, i->best_value, i->gradient_norm};
+  double row[4] = {iteration, (double)task->simulations, i->best_value, i->gradient_norm};
   memcpy(h->rows[h->count++], row, sizeof row);
 }
 
@@ -192,7 +193,7 @@ static int report_progress(Loop *l) {
 
   // The rollouts report with this until the next iteration.
   task->now = (pbProgress){
-      .phase = "optimize", .done = i.iteration, .total = l->iterations, .seconds = seconds, .left = left, .value = i.best_value};
+      .phase = task->phase, .done = i.iteration, .total = l->iterations, .seconds = seconds, .left = left, .value = i.best_value};
 
   return task->progress ? task->progress(task->user, &task->now) : 0;
 }
@@ -289,6 +290,12 @@ static pbStatus choose_shooting(Loop *l) {
   const char *why = pbTaskSweep_WhyNot(task);
   if (why) return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.method: ilqr is not possible: %s", task->name, why);
 
+  if (task->second_order && task->gradient != pb_gradientExact)
+    return pbContext_Fail(
+        task->ctx, pb_bad_input,
+        "%.400s: optimizer.second_order: second derivatives are those of mode \"exact\", and the task's is \"%s\"", task->name,
+        pbGradientKind_Name(task->gradient));
+
   return pbTaskShooting_Create(task, &l->shooting);
 }
 
@@ -330,27 +337,26 @@ static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStor
 }
 
 static void reset_task(pbTask *task, const pbRunOptions *options) {
-  task->simulations = 0;
+  task->simulations = task->before.simulations;
   task->evaluations = 0;
   task->met = false;
   task->same = false;
   task->counted = false;
   task->watch = true;
   task->first_value = INFINITY;
-  task->history.count = 0;
-  task->history.stride = 1;
+  if (!task->before.iterations) task->history = (pbHistory){.stride = 1};
   task->progress = options->progress;
   task->user = options->user;
-  task->clock = pb_seconds();
+  task->clock = pb_seconds() - task->before.seconds;
   pbTask_ClearMultipliers(task);
 }
 
 static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result) {
   pbTask *task = l->task;
   result->met = task->met;
-  result->iterations = i->iteration;
+  result->iterations = task->before.iterations + i->iteration;
   result->simulations = task->simulations;
-  result->gradients = i->gradients + i->jacobians;
+  result->gradients = task->before.gradients + i->gradients + i->jacobians;
   if (task->met) result->loss = task->met_value;
   else result->loss = l->iterations ? i->best_value : task->first_value;
   result->start_loss = task->first_value;
@@ -364,7 +370,7 @@ static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result)
 
 static void tell_verdict(const Loop *l, pbRunResult *result) {
   const pbVerdict *v = &l->task->verdict;
-  result->left = pbOptimizer_Left(l->optimizer);
+  result->left = l->task->before.left + pbOptimizer_Left(l->optimizer);
   result->direction = v->outcome == pb_runSaddle ? v->direction : NULL;
   result->outcome = v->outcome;
   result->reason = v->reason;
@@ -442,6 +448,21 @@ static void tell_constraints(const Loop *l) {
            worst->constraint->tolerance);
 }
 
+// Why it ended, and what else is to be known. Of a stage that others follow nobody asks more than how far it came.
+static pbStatus say_why(Loop *l, bool used_up, pbRunResult *result) {
+  pbTask *task = l->task;
+  find_no_noise(result);
+  if (task->passing && (used_up || task->met)) {
+    task->verdict.outcome = task->met ? pb_runCriteriaMet : pb_runIterationLimit;
+    return pb_ok;
+  }
+
+  if (!task->passing) PB_TRY(confirm_result(task, result));
+  if (!l->judged) PB_TRY(pbTask_Judge(task, used_up));
+
+  return task->passing ? pb_ok : look_for_noise(l, result);
+}
+
 // What the run came to; at last the loss at the answer again, so that the terms are those of the answer.
 static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
@@ -455,9 +476,7 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
                           "%.400s: no point could be evaluated, not even the start; the last one: %s", task->name,
                           pbContext_Error(task->ctx));
 
-  pbStatus status = confirm_result(task, result);
-  if (status == pb_ok && !l->judged) status = pbTask_Judge(task, i.outcome == pb_running);
-  if (status == pb_ok) status = look_for_noise(l, result);
+  pbStatus status = say_why(l, i.outcome == pb_running, result);
 
   // Evaluations made here are none of the run's. Constraints that are met add nothing to the loss.
   double loss;
@@ -466,8 +485,8 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   if (status == pb_ok && l->constrained) result->loss = loss;
   if (status == pb_ok && l->constrained) tell_constraints(l);
   tell_verdict(l, result);
-  if (status == pb_ok) status = test_answer(task, result);
-  if (status == pb_ok && task->uncertain) status = look_how_sure(task, result);
+  if (status == pb_ok && !task->passing) status = test_answer(task, result);
+  if (status == pb_ok && task->uncertain && !task->passing) status = look_how_sure(task, result);
   task->simulations = simulations;
   task->evaluations = evaluations;
 

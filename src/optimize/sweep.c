@@ -55,7 +55,7 @@ const char *pbTaskSweep_WhyNot(const pbTask *task) {
   if (pbTask_IsTruncated(task)) why = "gradients are truncated";
   if (pbTask_Sampled(task)) why = "worlds are drawn";
   if (task->prior_count) why = "a variable has a prior";
-  if (task->gradient != pb_gradientExact) why = "its mode is not 'exact'";
+  if (task->gradient == pb_gradientEvent) why = "its mode is 'event'";
   for (int i = 0; i < task->variable_count && !why; i++) why = refuse_variable(task, &task->variables[i]);
 
   for (int t = 0; t < task->trajectory_count && !why; t++) {

@@ -40,6 +40,12 @@ void pbTask_FreeStarts(pbTask *task) {
   task->starts = NULL;
 }
 
+static void free_stages(pbTask *task) {
+  int count = task->stages ? task->stage_count : 0;
+  for (int k = 0; k < count; k++) pbContext_Free(task->ctx, task->stages[k].name);
+  pbContext_Free(task->ctx, task->stages);
+}
+
 void pbTask_Destroy(pbTask *task) {
   if (!task) return;
   pbContext *ctx = task->ctx;
@@ -80,6 +86,7 @@ void pbTask_Destroy(pbTask *task) {
   pbContext_Free(ctx, task->verdict.beside);
   pbSureness_Free(ctx, task->sureness);
   pbTask_FreeStarts(task);
+  free_stages(task);
   void *texts[] = {task->source.text, task->source.folder, task->source.allow_root, task->source.policy,
                    task->own_start,   task->prior_at,      task->prior_weight};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) pbContext_Free(ctx, texts[i]);
@@ -101,6 +108,8 @@ int pbTask_TrajectoryCount(const pbTask *task) { return task->trajectory_count; 
 bool pbTask_IsTest(const pbTask *task, int t) { return task->trajectories[t].test; }
 const double *pbTask_InitialState(const pbTask *task, int t) { return task->trajectories[t].x0; }
 int pbTask_StartCount(const pbTask *task) { return task->start_count > 1 ? task->start_count : 1; }
+int pbTask_StageCount(const pbTask *task) { return task->stage_count; }
+pbRunStage pbTask_Stage(const pbTask *task, int stage) { return task->stages[stage].run; }
 int pbTask_Steps(const pbTask *task, int t) { return task->trajectories[t].steps; }
 const pbRolloutPlan *pbTask_Plan(const pbTask *task, int t) { return &task->trajectories[t].plan; }
 const char *pbTask_Constants(const pbTask *task) { return task->recompute ? "recompute" : "keep"; }
@@ -222,7 +231,8 @@ pbStatus pbTask_SetUp(pbTask *task) {
 
   // Nothing has been evaluated yet.
   task->now.value = NAN;
-  task->now.phase = "optimize";
+  strcpy(task->phase, "optimize");
+  task->now.phase = task->phase;
 
   return pb_ok;
 }

@@ -97,6 +97,7 @@ typedef struct pbTerm {
   double *sigma;                            // part_count: deviations are divided by these; NULL: 1
   pbReading *reading;                       // NULL: at states, as it is
   pbMultipliers *constraint;                // NULL: a part of the loss
+  bool timed;                               // times were given in seconds
   bool recorded;                            // the target is a recording: what is found of it has an uncertainty
   double value, deviation;                  // of the last evaluation
   double sum, worst;                        // of the worlds before this one
@@ -114,9 +115,9 @@ typedef struct pbTermSet {  // the loss on one trajectory
   bool uses[pb_quantityCount];
   double *states, *sensordata, *xpos, *site_xpos;                                                      // (row_count, ...)
   double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site, *bar_points, *bar_point_velocity;  // likewise
-  double timestep;
-  char fault[240];   // why the last value is NaN: a formula left its domain, a function failed; "": neither did
-  pbStatus failure;  // of that
+  double timestep, *timestep_bar;  // bar: what formulas of the time have by it; NULL: it is no unknown
+  char fault[240];                 // why the last value is NaN: a formula left its domain, a function failed; "": neither did
+  pbStatus failure;                // of that
 } pbTermSet;
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *model, int steps);
@@ -161,6 +162,7 @@ void pbTermSet_Write(const pbTermSet *set, const double *ctrl, bool bare, double
 // Tangent rows (as set->rows) of one direction into column `column` of J (stride n).
 typedef struct pbObservedTangent {
   const double *x, *sensordata, *xpos, *site_xpos, *ctrl;
+  double timestep;                   // by how much it moves
   const struct pbVariable *reading;  // whose entry moves by `size`, of terms' readings; NULL: none
   int entry;
   double size;
@@ -315,6 +317,15 @@ typedef struct pbTaskSource {  // what a task was read from; texts may be NULL b
   char *text, *folder, *allow_root, *policy;
   size_t length;
 } pbTaskSource;
+typedef struct pbTaskStage {  // one of "stages"
+  char *name;
+  pbRunStage run;  // what it came to
+} pbTaskStage;
+typedef struct pbTaskBefore {  // what stages before a run's took
+  int iterations, left;
+  int64_t simulations, gradients;
+  double seconds;
+} pbTaskBefore;
 typedef struct pbTaskStart {  // a search from one start
   pbStatus status;
   pbRunOutcome outcome;
@@ -339,7 +350,7 @@ struct pbTask {
   double *theta_world, *theta_raw;
   pbSample sample;
   int commands;  // that the model's policy observes
-  bool recompute;
+  bool recompute, timestep_varies;
   pbGradientKind gradient;
   pbVjpOptions truncation;  // decay, window, clip; nothing else
   int variable_count;
@@ -387,6 +398,13 @@ struct pbTask {
   double start_spread;  // of those drawn, relative to 1 + |z|, where there are no bounds
   pbTaskStart *starts;  // what they came to; NULL: not yet
   double *own_start;    // n: the task's, while a drawn one is in its place
+  // stages (io/task/task_stages.c): the task is the last of them
+  int stage_count;  // 0: there are none
+  pbTaskStage *stages;
+  bool moved;    // its start is that of a result
+  bool passing;  // a stage that others follow: what it came to is wanted, not what is to be said of it
+  pbTaskBefore before;
+  char phase[80];       // of progress
   pbTaskSource source;  // of which the searches make tasks of their own
   pbProgress now;       // news of the optimizer
   bool uncertain;       // results tell how sure they are
@@ -397,6 +415,9 @@ struct pbTask {
 
 void pbTask_DropTrajectory(const pbTask *task, pbTrajectory *tr);  // as if nothing of it had been read
 void pbTask_FreeStarts(pbTask *task);
+// ---- carry.c: z of a task with the same variables, whose trajectories may have other lengths, as unknowns of `to` (n): knots of
+// controls and paths by what was at their moment, beyond the last step the last one.
+void pbTask_Carry(const pbTask *from, const double *z, const pbTask *to, double *out);
 void pbTask_Values(const pbTask *task, const double *z, double *value);  // physical values of all unknowns
 // After the file is read: memory for what unknowns mean; the same with rollouts and losses, and n, m.
 PB_NODISCARD pbStatus pbTask_SetUpRun(pbTask *task);

@@ -65,8 +65,9 @@ void pbTermSet_Free(pbTermSet *set) {
 
   // Rows, what Forward wrote, cotangents.
   void *all[] = {
-      set->terms, set->rows,  set->states,     set->sensordata, set->xpos,     set->site_xpos,  set->bar_q,
-      set->bar_v, set->bar_a, set->bar_sensor, set->bar_xpos,   set->bar_site, set->bar_points, set->bar_point_velocity};
+      set->terms,       set->rows,  set->states,     set->sensordata, set->xpos,     set->site_xpos,  set->bar_q,
+      set->bar_v,       set->bar_a, set->bar_sensor, set->bar_xpos,   set->bar_site, set->bar_points, set->bar_point_velocity,
+      set->timestep_bar};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(set->ctx, all[i]);
   *set = (pbTermSet){0};
 }

@@ -140,6 +140,7 @@ static double formula_pull(const pbTermSet *s, const pbMoment *p, const double *
       rate += pbPart_Pull(&input->parts[c], p, input, seen, input->target, bar * *slope++, to);
   }
 
+  if (s->timestep_bar) *s->timestep_bar += bar * *slope * (p->step + p->fraction);
   return rate + bar * *slope * s->timestep;
 }
 
@@ -155,7 +156,7 @@ static double formula_push(const pbTermSet *s, const pbMoment *p, const pbObserv
       sum += *slope++ * pbPart_Push(&input->parts[c], p, input, seen, input->target, by, fraction);
   }
 
-  return sum + *slope * fraction * s->timestep;
+  return sum + *slope * (fraction * s->timestep + (p->step + p->fraction) * tangent->timestep);
 }
 
 // ---- component i of a term, whatever it is ----------------------------------------------------------------------------
@@ -307,6 +308,7 @@ static void clear_bars(pbTermSet *s) {
   for (int i = 0; i < 8; i++) {
     if (bars[i]) memset(bars[i], 0, (size_t)s->row_count * (size_t)widths[i] * sizeof(double));
   }
+  if (s->timestep_bar) *s->timestep_bar = 0;
   for (int i = 0; i < s->count; i++) {
     const pbReading *r = s->terms[i].reading;
     if (r) memset(r->bar, 0, (1 + 2 * (size_t)s->terms[i].part_count) * sizeof *r->bar);
@@ -548,6 +550,7 @@ double pbTermSet_Along(const pbTermSet *s, const pbObservedTangent *t, const dou
     if (s->bar_point_velocity) sum += dot(s->bar_point_velocity + k * np, points + np, np);
   }
 
+  if (s->timestep_bar) sum += *s->timestep_bar * t->timestep;
   return sum + along_readings(s, t) + dot(s->bar_sensor, t->sensordata, rows * (size_t)s->ns) +
          dot(s->bar_xpos, t->xpos, rows * 3 * (size_t)s->nbody) + dot(s->bar_site, t->site_xpos, rows * 3 * (size_t)s->nsite);
 }

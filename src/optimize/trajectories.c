@@ -48,6 +48,10 @@ pbStatus pbTrajectory_PullBack(pbTrajectory *tr, const pbVjpOptions *options, do
   pbRolloutGradient g = {.x0 = tr->x0_bar, .ctrl = ctrl_bar, .theta = theta_bar};
   pbPoses_Want(tr, &g);
 
+  // the times of states, which no rollout knows
+  const pbModel *m = tr->task->model;
+  if (tr->terms.timestep_bar) theta_bar[m->timestep - m->theta0] += *tr->terms.timestep_bar;
+
   return pbRollout_Vjp(tr->rollout, &bar, options, &g, certificate);
 }
 
@@ -164,6 +168,7 @@ static pbStatus batch_run(const pbTask *task, const double *z, int t, Batch *b, 
 
     PB_TRY(pbTask_Direction(task, tr->ctx, z, *next, t, &b->along[*count]));
     pbTask_ReadingDirection(task, *next, t, &b->observed[*count]);
+    if (task->timestep_varies) b->observed[*count].timestep = b->along[*count].theta[task->model->timestep - task->model->theta0];
     b->unknown[(*count)++] = *next;
   }
 

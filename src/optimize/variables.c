@@ -372,6 +372,10 @@ pbStatus pbTask_Apply(pbTask *task, const double *z) {
   // Parameters come from one set of unknowns for all trajectories, and are checked when all are set.
   PB_TRY(pbTask_PutParameters(task, task->theta_now));
   task->theta_raw = task->theta_now;
+  for (int t = 0; t < task->trajectory_count; t++) {
+    if (task->timestep_varies)
+      task->trajectories[t].terms.timestep = task->theta_now[task->model->timestep - task->model->theta0];
+  }
   memcpy(task->theta_used, task->theta_now, task->ntheta * sizeof(double));
 
   // Parameters without meaning are a point to step back from, as one where the simulation fails.

@@ -19,11 +19,11 @@ typedef struct Place {
   size_t room;  // bytes of cached
 } Place;
 
-static pbStatus take_jacobians(pbRollout *r, int k, const pbStepRecord *step, const pbLinearized *out) {
+static pbStatus take_jacobians(pbRollout *r, int k, const pbStepRecord *step, pbScratch *scratch, const pbLinearized *out) {
   size_t n = (size_t)r->n, nu = (size_t)r->nu;
   const pbJacobian to = {.by = pb_byControl, .A = out->A, .B = nu ? out->B : NULL};
-  pbStatus status = pbStep_JacobianRecord(step, r->scratch, &to);
-  if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+  pbStatus status = pbStep_JacobianRecord(step, scratch, &to);
+  if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(scratch));
 
   bool finite = pb_allFinite(out->A, n * n) && pb_allFinite(out->B, n * nu);
   return finite ? pb_ok : pbRollout_StepFailed(r, pb_not_finite, k, "the derivative of this step is not finite");
@@ -65,16 +65,25 @@ static pbStatus linearize_at(pbRollout *r, int k, const Place *at, const pbLinea
   }
 
   if (!record) pbTape_Record(r->model, at->before, r->scratch, at->record);
-  const pbStepRecord step = {
+  pbStepRecord step = {
       .model = r->model, .theta = r->theta, .record = record ? record : at->record, .cached = cached, .input = &input};
-  if (!last) PB_TRY(take_jacobians(r, k, &step, out));
-  pbStatus status = out->see(out->user, k, &step, r->scratch);
-  return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+  pbScratch *scratch = r->scratch;
+
+  // the smooth gradient is that of the same step with smooth contacts, from the state of the sharp run
+  if (r->gradient == pb_gradientSmooth) {
+    PB_TRY(pbSmooth_Step(r, step.record, &input, k));
+    step = (pbStepRecord){.model = r->smooth, .theta = r->theta, .record = r->smooth_record, .input = &input};
+    scratch = r->smooth_scratch;
+  }
+
+  if (!last) PB_TRY(take_jacobians(r, k, &step, scratch, out));
+  pbStatus status = out->see(out->user, k, &step, scratch);
+  return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(scratch));
 }
 
 pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out) {
   if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "Jacobians need a rollout that ran to its end first");
-  PB_ASSERT(r->gradient == pb_gradientExact && !r->model->deform && !r->model->policy);
+  PB_ASSERT(r->gradient != pb_gradientEvent && !r->model->deform && !r->model->policy);
   PB_TRY(pbRollout_Ready(r));
   PB_TRY(pbPrescribed_CheckAll(r));
 

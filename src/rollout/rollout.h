@@ -173,7 +173,7 @@ PB_NODISCARD pbStatus pbSensitivity_Step(pbRollout *r, pbSensitivity *s, int k, 
 PB_NODISCARD pbStatus pbSensitivity_See(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const double *before,
                                         int at, const pbRolloutTangent *tangents, const double *now);
 
-// ---- linearize.c: Jacobians of all steps of the last Forward, of bodies without a policy and by the gradient pb_gradientExact
+// ---- linearize.c: Jacobians of all steps of the last Forward, of bodies without a policy, by the gradient exact or smooth
 typedef struct pbLinearized {
   double *A, *B;  // n x n, n x nu: of the step at hand, by the state and by the controls
   double *room;   // pbRollout_LinearizeRoom numbers, so that no call takes memory

@@ -29,7 +29,7 @@ import snippets  # noqa: E402
 
 FOLDERS = ("docs", "docs/guide", "docs/gallery")
 PAGES = ["README.md", "CONTRIBUTING.md", "validation/report.md", *sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in (ROOT / folder).glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "debian"), ("cmake", "installed"), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "followers"), ("json", "sample"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
+KINDS = {("sh", ""), ("sh", "debian"), ("cmake", "installed"), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "followers"), ("json", "sample"), ("json", "stages"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
          ("text", "tour"), ("text", "controller"), ("text", "lcp"), ("text", "formula"), ("text", "error")}
 KINDS |= {("sh", "page"), ("sh", "system"), ("text", "printed"), ("sh", "story"), ("text", "said"), ("json", "shown")}
 
@@ -190,6 +190,18 @@ def test_sample(run, tmp_path, page, line, language, kind, text):
         (tmp_path / "task.json").write_text(json.dumps(task))
         result = json.loads(run("optimize", tmp_path / "task.json", "--fresh", "--json", cwd=tmp_path, code=(0, 1)).stdout)
         assert result["draws"] == draws and result["worlds"] == 4 and result["loss"] < result["start_loss"]
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("json", "stages"))
+def test_stages(run, tmp_path, page, line, language, kind, text):
+    model = """<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .1">
+    <joint name="up" type="slide" axis="0 0 1"/><geom type="sphere" size=".1" mass="1"/></body></worldbody><actuator><motor joint="up"/></actuator></mujoco>"""
+    task = {"model": model, "steps": 80, "variables": [{"control": True, "lower": -30, "upper": 30}], "stages": json.loads(text),
+            "optimizer": {"method": "ilqr"}, "loss": [{"qpos": "up", "target": 0.4, "weight": 100}, {"control": True, "at": "all", "weight": 1e-4}]}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    stages = json.loads(run("optimize", tmp_path / "task.json", "--json", cwd=tmp_path).stdout)["stages"]
+    assert [(s["name"], s["steps"]) for s in stages] == [("felt from afar", 80), ("first half", 50), ("sharp", 80)]
+    assert stages[0]["loss"] < stages[0]["start_loss"] / 2
 
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("json", "energies"))

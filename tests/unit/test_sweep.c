@@ -388,7 +388,7 @@ static void test_refusals(void **state) {
                {"", "{\"state\": \"qvel\"}", "{\"qvel\": \"hinge\", \"at\": [0.0125], \"target\": [0]}", "between two states"},
                {"", "{\"state\": \"qvel\"}, {\"gain\": \"q\"}", "{\"name\": \"q\", \"qvel\": \"hinge\"}", "neither of controls"},
                {", \"contact\": {\"method\": \"impact\"}", "{\"state\": \"qvel\"}", "", "by impacts"},
-               {", \"mode\": \"event\"", "{\"state\": \"qvel\"}", "", "not 'exact'"},
+               {", \"mode\": \"event\"", "{\"state\": \"qvel\"}", "", "'event'"},
                {", \"sample\": {\"worlds\": 2, \"init\": [{\"state\": \"qvel\", \"normal\": [0, 0.1]}]}", "{\"control\": true}",
                 "", "worlds are drawn"}};
 
