@@ -350,6 +350,12 @@ static pbStatus take_answer(pbPlant *plant, const json_t *answer, bool first) {
   return pb_ok;
 }
 
+static pbStatus said_unasked(pbPlant *plant) {
+  Process *p = plant->own;
+  p->line++;
+  return fail(plant, "nothing was asked: expected one line for each that it is told");
+}
+
 static pbStatus ask(pbPlant *plant, pbDraft *draft, bool first) {
   const Process *p = plant->own;
   char *text;
@@ -357,7 +363,10 @@ static pbStatus ask(pbPlant *plant, pbDraft *draft, bool first) {
   json_t *answer;
   fputc('\n', draft->stream);
   PB_TRY(pbDraft_End(draft, &text, &length));
-  pbStatus status = write_line(plant, text, length);
+
+  // an answer too many would be taken for the next one
+  bool ahead = p->filled > p->used;
+  pbStatus status = ahead ? said_unasked(plant) : write_line(plant, text, length);
   pbContext_Free(plant->ctx, text);
   PB_TRY(status);
 

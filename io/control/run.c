@@ -58,6 +58,21 @@ static pbStatus begin_plant(Run *r) {
 
 static bool is_whole(double times) { return fabs(times - round(times)) <= 1e-6 * fmax(times, 1); }
 
+static pbStatus check_length(const Run *r) {
+  const pbModel *model = r->plant.model;
+  double steps = r->duration / r->plant.timestep, most = (double)PB_ARRAY_LIMIT / sizeof(double);
+  double width =
+      pbModel_StateSize(model) + pbModel_Size(model, "nu") + (r->plant.sensordata ? pbModel_Size(model, "nsensordata") : 0);
+  if (steps < 1 - ample)
+    return pbContext_Fail(r->ctx, pb_bad_input,
+                          "%s: control.duration: expected a step of the plant (%.9g s) at least, found %.9g s",
+                          r->control->task->name, r->plant.timestep, r->duration);
+  if (steps * width <= most) return pb_ok;
+  return pbContext_Fail(r->ctx, pb_capacity,
+                        "%s: control.duration: the record of %.0f steps needs %.0f MiB, at most %zu MiB are allowed",
+                        r->control->task->name, steps, steps * width * sizeof(double) / 1048576, PB_ARRAY_LIMIT >> 20);
+}
+
 static pbStatus begin_times(Run *r) {
   const pbControl *c = r->control;
   const pbMpcPlan plan = pbMpc_Get(r->mpc);
@@ -77,7 +92,7 @@ static pbStatus begin_times(Run *r) {
   if (c->delay / h > 1e6)
     return pbContext_Fail(r->ctx, pb_bad_input, "%s: control.delay: more than a million steps", c->task->name);
   r->waiting = lround(c->delay / h);
-  return pb_ok;
+  return check_length(r);
 }
 
 // Before a control has come through, that of the task's start acts.
@@ -220,15 +235,24 @@ static const double *delayed(const Run *r) {
   return r->queue + step % slots * nu;
 }
 
+// Tells how far it is; pb_interrupted where it shall end.
+static pbStatus look_up(Run *r) {
+  double h = r->plant.timestep;
+  int64_t done = (int64_t)(r->result->time / h + ample), total = (int64_t)fmin(ceil(r->duration / h - ample), 1e15);
+  if (!pbTicker_Stops(&r->ticker, done, total)) return pb_ok;
+  return pbContext_Fail(r->ctx, pb_interrupted, "interrupted at %.6g of %.6g s", r->result->time, r->duration);
+}
+
 // A step begins no earlier than its time by the clock.
-static void keep_time(Run *r) {
+static pbStatus keep_time(Run *r) {
   double due = r->began + (double)r->plant.steps * r->plant.timestep, now = pb_seconds();
   r->result->behind = fmax(r->result->behind, now - due);
-  while (now < due) {
+  for (; now < due; now = pb_seconds()) {
     double left = fmin(due - now, 0.05);
     nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * left)}, NULL);
-    now = pb_seconds();
+    PB_TRY(look_up(r));
   }
+  return pb_ok;
 }
 
 // Sensors of the last state, with the last control.
@@ -266,7 +290,7 @@ static pbStatus make_step(Run *r) {
   measure(r);
   PB_TRY(decide(r));
   const double *ctrl = delayed(r);
-  if (r->control->real_time) keep_time(r);
+  if (r->control->real_time) PB_TRY(keep_time(r));
   PB_TRY(pbControlLog_Add(r->ctx, log, &r->plant, ctrl));
 
   // a step that cannot be made is none of the record's
@@ -279,14 +303,11 @@ static pbStatus make_step(Run *r) {
 
 static pbStatus go_on(Run *r) {
   double h = r->plant.timestep, first = r->plant.time;
-  int64_t total = (int64_t)fmin(ceil(r->duration / h - ample), 1e15);
   r->began = r->saved = pb_seconds();
   r->ticker = pbTicker_Begin("control", r->options->progress, r->options->user);
 
   while (r->plant.time - first < r->duration - ample * h && !r->plant.done) {
-    int64_t done = (int64_t)((r->plant.time - first) / h + ample);
-    if (pbTicker_Stops(&r->ticker, done, total))
-      return pbContext_Fail(r->ctx, pb_interrupted, "interrupted at %.6g of %.6g s", r->plant.time - first, r->duration);
+    PB_TRY(look_up(r));
     PB_TRY(make_step(r));
     r->result->time = r->plant.time - first;
     if (pb_seconds() - r->saved >= fmax(1, 10 * r->saving)) PB_TRY(save(r));

@@ -1318,7 +1318,7 @@ def test_every_exit_status_of_the_manual(run, root, pullback, tmp_path, arm):
     long.write_text(json.dumps({**task, "steps": 3000, "optimizer": {"method": "cmaes", "iterations": 10 ** 6}}))
     (tmp_path / "endless.json").write_text(json.dumps({**learn, "train": {**learn["train"], "updates": 10 ** 6}}))
     steer = {"model": "arm.xml", "steps": 5, "variables": [{"control": True}], "loss": [{"qpos": True, "at": "all"}, {"control": True, "at": "all"}]}
-    for name, more in {"steer": {}, "lost": {"init": {"qvel": [1e9, 1e9]}}, "on": {"control": {"duration": 1e6}}}.items():
+    for name, more in {"steer": {}, "lost": {"init": {"qvel": [1e9, 1e9]}}, "on": {"control": {"duration": 5e3}}}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps({**steer, **more}))
     (tmp_path / "bad.xml").write_text("<mujoco><nonsense/></mujoco>")
     os.mkfifo(tmp_path / "pipe")

@@ -47,6 +47,9 @@ for line in sys.stdin:
     if n == 5:
         if kind == "answer":
             answer.update(json.loads(sys.argv[2]))
+        if kind == "twice":
+            print(json.dumps(answer) + chr(10) + json.dumps(answer), flush=True)
+            continue
         if kind == "text":
             print(sys.argv[2], flush=True)
             continue
@@ -137,12 +140,20 @@ def test_bits_threads_and_replays(run, tmp_path):
     assert one != (tmp_path / "5.npz").read_bytes()
 
     write(tmp_path, TASK, "late.json", **more, seconds=.0015)
-    done = run("control", "late.json", "-o", "late.npz", cwd=tmp_path)
-    assert len(set(numbers(tmp_path / "late.npz")["plan/iterations"])) > 1, done.stdout
+    run("control", "late.json", "-q", "-o", "late.npz", cwd=tmp_path)
     for threads in 1, 2:
         said = run("control", "late.json", "--replay", "late.npz", "--threads", threads, "-o", "same.npz", cwd=tmp_path).stdout
         assert (tmp_path / "late.npz").read_bytes() == (tmp_path / "same.npz").read_bytes()
         assert "50 plans with the iterations of late.npz" in said
+
+    # counts that no clock has made: plans have as many, unless they converge before
+    made = numbers(tmp_path / "late.npz")
+    np.savez(tmp_path / "made.npz", **{**made, "plan/iterations": np.resize([1., 2, 4], 50)})
+    run("control", "late.json", "-q", "--replay", "made.npz", "-o", "counted.npz", cwd=tmp_path)
+    counted = numbers(tmp_path / "counted.npz")["plan/iterations"]
+    assert (counted <= np.resize([1, 2, 4], 50)).all() and set(counted) >= {1, 2} and not np.array_equal(counted, made["plan/iterations"])
+    run("control", "late.json", "-q", "--replay", "counted.npz", "-o", "recounted.npz", cwd=tmp_path)
+    assert (tmp_path / "counted.npz").read_bytes() == (tmp_path / "recounted.npz").read_bytes()
 
     write(tmp_path, TASK, "half.json", **{**more, "duration": .5}, iterations=3)
     run("control", "half.json", "-q", "-o", "half.npz", cwd=tmp_path)
@@ -247,6 +258,7 @@ KEYS = [
      "control.interval: expected a multiple of the plant's time step 0.03"),
     ({"plant": {"options": {"timestep": .015}}}, "found 0.02 s (the time step of the plan)"),
     ({"duration": -1}, "control.duration"),
+    ({"duration": .01}, "control.duration: expected a step of the plant (0.02 s) at least, found 0.01 s"),
     ({"duration": 1e9}, "control.duration: expected at most"),
     ({"iterations": 0}, "control.iterations: expected"),
     ({"iterations": 1.5}, "control.iterations"),
@@ -313,7 +325,7 @@ def test_tasks_that_are_refused(run, tmp_path):
 
 def test_another_process(run, tmp_path):
     """A mass on a slider in Python beside the same as a model: controls and states agree; seeds and early ends."""
-    write(tmp_path, SLIDE, duration=1)
+    write(tmp_path, SLIDE, duration=1, silence=20)
     run("control", "t.json", "-q", "-o", "model.npz", cwd=tmp_path)
     done = run("control", "t.json", "--plant", plant_of(tmp_path), "-o", "process.npz", "--page", "p.html", cwd=tmp_path)
     a, b = numbers(tmp_path / "model.npz"), numbers(tmp_path / "process.npz")
@@ -329,11 +341,37 @@ def test_another_process(run, tmp_path):
     assert "ended by the plant" in done.stdout and len(numbers(tmp_path / "done.npz")["control"]) == 5
 
     # in real time: no faster than its time
-    write(tmp_path, SLIDE, "real.json", duration=.4, real_time=True)
+    write(tmp_path, SLIDE, "real.json", duration=.4, real_time=True, silence=20)
     begun = time.monotonic()
     said = run("control", "real.json", "--plant", plant_of(tmp_path), cwd=tmp_path).stdout
     assert time.monotonic() - begun >= .38 and "in real time" in said
     assert np.array_equal(numbers(tmp_path / "real.control.npz")["qpos"], b["qpos"][:21])
+
+
+# Says its controls as velocities, in an order of its own: a free body of seven positions behind a slider.
+ORDER = """<mujoco><option timestep="0.02" gravity="0 0 0"/><worldbody><body><joint name="x" type="slide" axis="1 0 0"/><geom size=".1" mass="2"/></body>
+<body name="free"><freejoint name="root"/><geom size=".1" mass="1"/></body></worldbody><actuator><motor name="push" joint="x"/><motor name="lift" joint="root"
+gear="0 0 1 0 0 0"/></actuator></mujoco>"""
+ECHO = """import json, sys
+say = lambda **what: print(json.dumps(what), flush=True)
+say(qpos=["root", "x"], qvel=["root", "x"], u=["lift", "push"], timestep=.02, note="its own")
+for n, line in enumerate(sys.stdin):
+    u = json.loads(line).get("u", [0, 0])
+    say(t=7 + .02 * n, qpos=[.1, .2, .3, 0, 1, 0, 0, .4], qvel=[0, 0, u[0], 0, 0, 0, u[1]], reward=1)
+"""
+
+
+def test_names_in_another_order(run, tmp_path):
+    """Numbers go to the joints and actuators of their names, whatever order the plant has; its clock may begin anywhere."""
+    (tmp_path / "echo.py").write_text(ECHO)
+    write(tmp_path, {"model": ORDER, "steps": 10, "variables": [{"control": True, "lower": -5, "upper": 5}],
+                     "loss": [{"qpos": "x", "at": "all"}, {"control": True, "at": "all", "weight": .1, "target": [1, 2]}]},
+          duration=.1, silence=20)
+    run("control", "t.json", "-q", "--plant", f"{sys.executable} echo.py", cwd=tmp_path)
+    r = numbers(tmp_path / "t.control.npz")
+    assert r["qpos"].tolist() == [[.4, .1, .2, .3, 0, 1, 0, 0]] * 6 and np.allclose(r["time"], 7 + .02 * np.arange(6))
+    assert np.array_equal(r["qvel"][1:, 0], r["control"][:, 0]) and np.array_equal(r["qvel"][1:, 3], r["control"][:, 1])
+    assert abs(r["control"][:, 0] - r["control"][:, 1]).min() > .1
 
 
 # What a plant says for its fifth answer (line 6), or first of all (line 1), and what is said of it.
@@ -353,7 +391,8 @@ SAYS = [
     (("text", "hello"), "line 6: column 5: not valid JSON"),
     (("exit",), "line 6: expected an answer; it ended with exit status 3"),
     (("signal",), "line 6: expected an answer; it ended by signal 9"),
-    (("silent",), "line 6: silent for 0.3 s: expected an answer"),
+    (("silent",), "line 6: silent for 1.5 s: expected an answer"),
+    (("twice",), "line 7: nothing was asked: expected one line"),
     (("deaf",), "line 6: expected an answer; it closed its output"),
 ]
 FIRST = [
@@ -374,7 +413,7 @@ FIRST = [
 @pytest.mark.parametrize("words, says", SAYS + [(("first", text), says) for text, says in FIRST])
 def test_plants_that_fail(run, tmp_path, words, says):
     """An error of files, with the line and the reason; what was done is kept, and no process is left."""
-    write(tmp_path, SLIDE, duration=1, silence=.3 if words[0] == "silent" else 5)
+    write(tmp_path, SLIDE, duration=1, silence=1.5 if words[0] == "silent" else 20)
     said = run("control", "t.json", "-q", "--plant", plant_of(tmp_path, *words) + " 2>/dev/null", cwd=tmp_path, code=5).stderr
     assert says in said and said.startswith("pullback control: the plant, "), said
     if words[0] == "first":
@@ -382,7 +421,8 @@ def test_plants_that_fail(run, tmp_path, words, says):
     else:
         assert "what was done is written" in said
         r = numbers(tmp_path / "t.control.npz")
-        assert r["control"].shape == (3, 1) and r["qpos"].shape == (4, 1) and len(rows(tmp_path / "t.control.csv")) == 4
+        steps = 4 if words[0] == "twice" else 3  # the answer too many comes after one that counts
+        assert r["control"].shape == (steps, 1) and r["qpos"].shape == (steps + 1, 1) and len(rows(tmp_path / "t.control.csv")) == steps + 1
     assert not processes(tmp_path)
 
 
@@ -396,6 +436,8 @@ def test_plants_that_cannot_be(run, tmp_path):
     for more, says in ({"plant": {}}, "expected no model of it"), ({"pushes": [jump]}, "cannot be pushed"):
         write(tmp_path, SLIDE, **more)
         assert says in run("control", "t.json", "--plant", "true", cwd=tmp_path, code=2).stderr
+    write(tmp_path, SLIDE, duration=1e6)
+    assert "control.duration: the record of 50000000 steps needs" in run("control", "t.json", cwd=tmp_path, code=5).stderr
     assert not list(tmp_path.glob("*.npz.*")) and not list(tmp_path.glob("t.control.*"))
 
 
@@ -410,7 +452,7 @@ def test_a_plant_that_diverges(run, tmp_path):
 @pytest.mark.parametrize("process", [False, True])
 def test_interrupts_and_kills(pullback, tmp_path, process):
     """Ctrl-C keeps what was done; a kill all but a second of it. A plant in another process ends with it."""
-    write(tmp_path, SLIDE, duration=1e6, **({"real_time": True} if process else {}))
+    write(tmp_path, SLIDE, duration=3e5, silence=20, **({"real_time": True} if process else {}))
     line = [pullback, "control", "t.json", "-q", *(["--plant", plant_of(tmp_path)] if process else [])]
     for sent, code in (signal.SIGINT, 130), (signal.SIGKILL, -9):
         for old in tmp_path.glob("t.control.*"):
