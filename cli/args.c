@@ -89,6 +89,8 @@ static const Option option_table[opt_count] = {
     [opt_starts] = {"starts", "N", "starts of the audit, at least 8 (default: the task's)"},
     [opt_result] = {"result", "FILE.json", "what optimize found, in place of what the model or the task's start says"},
     [opt_start] = {"start", "FILE.json", "begin where another search ended: its result (default: the task's start)"},
+    [opt_plant] = {"plant", "COMMAND", "another process as plant: a command of the shell that reads and answers lines of JSON"},
+    [opt_replay] = {"replay", "RECORD.npz", "make the plans of a record again with as many iterations, and go on where it ended"},
     [opt_worlds] = {"worlds", "FILE.npz",
                     "many worlds at once: starts, control, param/NAME, ... with the worlds as their first axis"},
     [opt_threads] = {"threads", "N", "threads to work on (default: as many as there are processors); results are the same"},
@@ -163,7 +165,7 @@ static bool same_file(const char *a, const char *b) {
 static pbStatus check_files(pbContext *ctx, const cliCommand *command, const cliArgs *args) {
   static const cliOptionId outputs[] = {opt_output, opt_vtu, opt_glb, opt_page};
   static const cliOptionId inputs[] = {opt_control,   opt_qfrc, opt_xfrc,   opt_command, opt_mocap, opt_deformables,
-                                       opt_cotangent, opt_loss, opt_worlds, opt_result,  opt_ghost};
+                                       opt_cotangent, opt_loss, opt_worlds, opt_result,  opt_ghost, opt_replay};
   const char *const kinds[] = {command->output, "pvd", "glb", "html"};
 
   for (int k = 0; k < 4; k++) {

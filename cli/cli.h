@@ -11,6 +11,7 @@
 #include <pullback/batch.h>
 #include <pullback/build.h>
 #include <pullback/contact.h>
+#include <pullback/control.h>
 #include <pullback/deform.h>
 #include <pullback/describe.h>
 #include <pullback/energy.h>
@@ -87,6 +88,8 @@ typedef enum cliOptionId {
   opt_starts,
   opt_result,
   opt_start,
+  opt_plant,
+  opt_replay,
   opt_threads,
   opt_worlds,
   opt_help,
@@ -156,6 +159,7 @@ pbStatus cliView_Run(cliApp *app);
 pbStatus cliOptimize_Run(cliApp *app);
 pbStatus cliAudit_Run(cliApp *app);
 pbStatus cliTrain_Run(cliApp *app);
+pbStatus cliControl_Run(cliApp *app);
 pbStatus cliEnergies_Run(cliApp *app);
 pbStatus cliInspect_Run(cliApp *app);
 pbStatus cliExport_Run(cliApp *app);

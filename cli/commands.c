@@ -90,6 +90,17 @@ const cliCommand cliCommands[] = {
      "An\n"
      "interrupted run leaves OUT.state; the same command resumes it.",
      cliTrain_Run},
+    {"control", "TASK.json", "Follow plans that are made again and again from the state that a plant has reached.", 1, 1,
+     CLI_BIT(seed) | CLI_BIT(plant) | CLI_BIT(replay) | CLI_BIT(threads) | CLI_BIT(allow_root) | CLI_BIT(output) |
+         CLI_BIT(quiet) | CLI_BIT(page),
+     0, "npz",
+     "The task's steps are the horizon; its key \"control\" (docs/task.md) says how often plans are made, for how long, and of "
+     "which\n"
+     "plant, unless --plant names another process (docs/control.md). Writes the motion as OUT.npz (without -o: NAME.control.npz "
+     "in\n"
+     "the current folder), which view shows, and OUT.csv, a row for each plan; prints how long they took. Both are there once a\n"
+     "second, and however the run ends. With --replay the run of a plant that is a model is repeated, bit for bit.",
+     cliControl_Run},
     {"energies", "[NAME]", "Show the built-in energies of deformables: what they act on, their parameters, formulas and advice.",
      0, 1, CLI_BIT(json), 0, NULL, NULL, cliEnergies_Run},
     {"inspect", "MODEL", "Write every compiled field of a model and every quantity of one forward evaluation.", 1, 1,

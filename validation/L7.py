@@ -8,6 +8,7 @@ its length. Then plans by iLQR over 30 steps from every state that is reached, e
 force, through the engine's own derivatives: episodes of 500 steps, with any force in the limits and with the environment's two
 actions (what they cannot do is carried to the next step), and with parameters wrong by factors of 1.2 to 3 in all combinations
 of sign: by 3 not all plans hold. At last a swing-up of the same model from rest, hanging."""
+import csv
 import itertools
 import json
 import os
@@ -34,12 +35,14 @@ def model(cart, pole, length):
     return MODEL.format(cart=cart, pole=pole, length=length, across=across, along=along)
 
 
+PLANT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plant_cartpole.py")
+
+
 class Plant:
     """The other process. States are x, v, angle, speed."""
 
     def __enter__(self):
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plant_cartpole.py")
-        self.process = subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([sys.executable, PLANT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert json.loads(self.process.stdout.readline())["timestep"] == .02
         return self
 
@@ -51,7 +54,7 @@ class Plant:
         self.process.stdin.write(json.dumps(what) + "\n")
         self.process.stdin.flush()
         said = json.loads(self.process.stdout.readline())
-        return np.array(said["x"]), said["reward"], said["done"]
+        return np.array([said["qpos"][0], said["qvel"][0], said["qpos"][1], said["qvel"][1]]), said["reward"], said["done"]
 
 
 def halves(x):
@@ -103,11 +106,24 @@ def wrong_by(found):
 
 
 # ---- control --------------------------------------------------------------------------------------------------------
-def controller(cart, pole, length):
+def balance(cart, pole, length):
     always = [{"qpos": "angle", "weight": 20}, {"qpos": "x"}, {"qvel": True, "weight": .1}, {"control": True, "weight": .001}]
     last = [{"qpos": "angle", "weight": 200}, {"qvel": True, "weight": 10}, {"qpos": "x", "weight": 20}]
-    return pb.Mpc({"model": model(cart, pole, length), "steps": HORIZON, "loss": [{**term, "at": "all"} for term in always] + last,
-                   "variables": [{"control": True, "lower": -FORCE, "upper": FORCE}]})
+    return {"model": model(cart, pole, length), "steps": HORIZON, "loss": [{**term, "at": "all"} for term in always] + last,
+            "variables": [{"control": True, "lower": -FORCE, "upper": FORCE}]}
+
+
+def controller(cart, pole, length):
+    return pb.Mpc(balance(cart, pole, length))
+
+
+def by_command(parameters, seed, *how):
+    """Steps and seconds of the plans of an episode by `pullback control`."""
+    with Bench() as bench:
+        bench.write("balance.json", {**balance(**parameters), "control": {"duration": 100, "silence": 20}})
+        bench.run("control", "balance.json", "-q", "--seed", seed, "--plant", " ".join(["exec", sys.executable, PLANT, *how]), "-o", "run.npz")
+        with np.load(bench.path("run.npz")) as record, open(bench.path("run.csv"), newline="", encoding="utf-8") as table:
+            return len(record["control"]), [float(row["seconds"]) for row in csv.DictReader(table)]
 
 
 def episode(plant, mpc, seed, times=None, two_actions=False):
@@ -171,6 +187,12 @@ def rows():
         out.append(row("likewise with the two actions of the environment", two.count(STEPS), "20", min(two) == STEPS))
         out.append(reported(f"a plan over {HORIZON} steps with its control, from Python, ms: median, 99th percentile",
                             "{:.2f}, {:.2f}".format(*(1e3 * np.percentile(times, (50, 99))))))
+
+        runs = [by_command(fits[0], 100 + k, *how) for k in range(3) for how in ((), ("two",))]
+        out.append(row("by `pullback control` with the same plant, of 3 with any force and 3 with two actions", sum(r[0] == STEPS for r in runs), "6",
+                       all(r[0] == STEPS for r in runs)))
+        out.append(reported("a plan there, ms: median, 99th percentile",
+                            "{:.2f}, {:.2f}".format(*(1e3 * np.percentile(np.concatenate([r[1] for r in runs]), (50, 99))))))
 
         several = lambda f: [episode(plant, controller(**m), 300 + k) for m in wrong_models(f) for k in range(episodes)]
         rewards = {f: several(f) for f in factors}

@@ -1,7 +1,7 @@
-"""Gymnasium's CartPole-v1, unmodified, as a process of its own: lines of JSON on standard input and output.
+"""Gymnasium's CartPole-v1, unmodified, as a process of its own, as `pullback control --plant` asks it (docs/control.md).
 
-The first line that it writes has names and sizes. {"reset": seed} begins an episode; {"t", "u"} with a force of any size makes a step: the
-environment's own force is as large as |u|, its action the sign. Each answers {"t", "x", "reward", "done"}, x as env.unwrapped.state has it."""
+A control of any size makes a step: the environment's own force is as large as |u|, its action the sign. With "two" on the command line the
+force stays the environment's and its action is the sign of what is asked, what it cannot do carried to the next step."""
 import json
 import sys
 
@@ -14,19 +14,25 @@ def tell(**said):
 
 def main():
     env = gymnasium.make("CartPole-v1")
-    inner, steps, total = env.unwrapped, 0, 0.0
-    tell(x=["x", "v", "angle", "speed"], u=["force"], timestep=inner.tau)
+    inner, steps, total, carried = env.unwrapped, 0, 0.0, 0.0
+    full, two = inner.force_mag, "two" in sys.argv
+    tell(qpos=["x", "angle"], qvel=["x", "angle"], u=["force"], timestep=inner.tau)
     for line in sys.stdin:
         asked, done = json.loads(line), False
         if "reset" in asked:
             env.reset(seed=asked["reset"])
-            steps, total = 0, 0.0
+            steps, total, carried = 0, 0.0, 0.0
         else:
             force, = asked["u"]
+            if two:
+                carried += force
+                force = full if carried > 0 else -full
+                carried -= force
             inner.force_mag = abs(force)
             _, reward, terminated, truncated, _ = env.step(int(force > 0))
             steps, total, done = steps + 1, total + reward, terminated or truncated
-        tell(t=steps * inner.tau, x=[float(v) for v in inner.state], reward=total, done=done)
+        x, v, angle, speed = map(float, inner.state)
+        tell(t=steps * inner.tau, qpos=[x, angle], qvel=[v, speed], reward=total, done=done)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ typedef struct pbMpcLimits {
   int iterations;  // of a plan, at most; 0: 1
   double seconds;  // no iteration begins that would end later, as long as the last ones took; 0: any. The first is always made
 } pbMpcLimits;
-typedef struct pbMpcNews {  // of one plan
-  int iterations;
+typedef struct pbMpcNews {                                       // of one plan
+  int iterations;                                                // begun
   double loss, guess_loss;                                       // of the plan; of the last one, moved to now
   double seconds, linearize_seconds, plan_seconds, run_seconds;  // all of it; by phase
   bool late;                                                     // it took longer than its limit
@@ -53,6 +53,53 @@ typedef struct pbMpcPlan {
   int plans, failed;  // made so far; of these, without an answer
 } pbMpcPlan;
 PB_API pbMpcPlan pbMpc_Get(const pbMpc *mpc);
+
+// ---- a controller with its plant ------------------------------------------------------------------------------------------
+// What "control" of a task file says (docs/task.md): how often plans are made of the task, for how long, and of which plant: the
+// task's own model, another one, or another process. They come from files: a library built with PULLBACK_IO=OFF has none.
+typedef struct pbControl pbControl;
+// allow_root: further folders files may be read from (io.h), or NULL. pb_bad_input with file, place and line: also where pbMpc
+// cannot plan the task, or the plant has other joints, actuators or sizes of its state than the task's model.
+PB_API PB_NODISCARD pbStatus pbControl_Load(pbContext *ctx, const char *path, const char *allow_root, pbControl **control);
+PB_API void pbControl_Destroy(pbControl *control);  // NULL is fine
+
+typedef struct pbControlOptions {
+  // A command (of /bin/sh) that is the plant, over its standard input and output: lines of JSON, docs/control.md says which. Its
+  // standard error is the caller's. NULL: a model is.
+  const char *plant;
+  // An NPZ that an earlier run has written: its plans are made again with as many iterations each, whatever the clock says, and
+  // where it ended early the run goes on. NULL: none. Not with `plant`.
+  const char *replay;
+  bool has_seed;
+  uint64_t seed;  // instead of the task's
+  // Files of the motion (NPZ, as of pbSimulation_Run but for what a process does not tell, with "plan/..." beside it) and of the
+  // decisions (CSV); NULL: none. Written once a second (of long records as often as takes a tenth of the time) and at the end,
+  // however it ends.
+  const char *record, *table;
+  pbPool *pool;  // plans are made on its threads (borrowed; NULL: the caller's alone); no bit depends on it
+  pbProgressFunction progress;
+  void *user;
+} pbControlOptions;
+
+typedef struct pbControlTimes {  // s, over all decisions
+  double median, percentile99, largest;
+} pbControlTimes;
+typedef struct pbControlResult {
+  long steps;       // of the plant
+  double time;      // s of its clock, since the start
+  int plans, late;  // made; of these, those that took longer than the interval
+  int fallbacks;    // without an answer: the plan before went on
+  int replayed;     // with the iterations of a record
+  bool done;        // the plant said so
+  double behind;    // s, in real time: the most that a step came late
+  double interval;  // s, between plans
+  // a plan; of it derivatives, the sweep backwards with the runs of what it found; a control out of a plan
+  pbControlTimes plan, prepare, search, feedback;
+} pbControlResult;
+// options NULL: none. However it ends, `result` is of what was done, and that is in the files. pb_interrupted: the progress
+// function asked for it. pb_file: another process as plant was silent, ended or said what it may not, with the number of its line
+// and the reason. pb_not_finite and others of its kind: the plant's model cannot go on. pb_bad_input: a record of another run.
+PB_API PB_NODISCARD pbStatus pbControl_Run(pbControl *control, const pbControlOptions *options, pbControlResult *result);
 
 #ifdef __cplusplus
 }

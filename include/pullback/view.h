@@ -6,6 +6,7 @@
 #include <pullback/array.h>
 #include <pullback/audit.h>
 #include <pullback/check.h>
+#include <pullback/control.h>
 #include <pullback/learn.h>
 #include <pullback/trajectory.h>
 
@@ -50,6 +51,11 @@ PB_API PB_NODISCARD pbStatus pbMotion_SaveGlb(pbMotion *motion, const char *path
 // `file` names it in messages; notes: of the steps of that episode.
 PB_API PB_NODISCARD pbStatus pbTrain_Page(pbContext *ctx, const pbTrain *train, const pbTrainResult *result, const char *task,
                                           const char *allow_root, const char *file, pbStepNotes *notes, FILE *out);
+
+// The page of a controller that has run: what was recorded in motion, with loss and times of its plans as curves. allow_root: of
+// the meshes that are seen.
+PB_API PB_NODISCARD pbStatus pbControl_Page(pbControl *control, const pbControlResult *result, const char *task,
+                                            const char *allow_root, FILE *out);
 
 // ---- pages of results: numbers beside their bounds, curves, words; no network, and nothing to draw with ----------------------
 typedef struct pbPageHead {

@@ -21,7 +21,7 @@ const char *const pbTask_Keys[] = {"model",        "deformables", "policy",     
                                    "parameters",   "constants",   "steps",       "duration",  "init",    "controls", "mocap",
                                    "trajectories", "variables",   "loss",        "optimizer", "stop",    "confirm",  "seed",
                                    "memory",       "mode",        "gradient",    "sample",    "episode", "train",    "audit",
-                                   "urdf",         "design",      "uncertainty", "window",    "stages",  NULL};
+                                   "urdf",         "design",      "uncertainty", "window",    "stages",  "control",  NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 // The text of a model, or the name of its file.
@@ -437,11 +437,11 @@ static bool is_one_of(const json_t *value, const char *kinds) {
 // Who reads a section has said more of it by now.
 static pbStatus check_kinds(pbTaskReader *r, const json_t *root) {
   static const struct {
-    const char *kinds, *name, *keys[14];  // NULL at the end
+    const char *kinds, *name, *keys[15];  // NULL at the end
   } table[] = {{"o",
                 "an object {...}",
                 {"options", "contact", "parameters", "mocap", "optimizer", "stop", "gradient", "sample", "episode", "train",
-                 "audit", "urdf"}},
+                 "audit", "urdf", "control"}},
                {"a", "a list [...]", {"expose", "trajectories", "variables", "loss"}},
                {"s", "a text", {"model", "constants", "mode"}},
                {"n", "a number", {"steps", "duration", "seed"}},
@@ -563,6 +563,7 @@ pbStatus pbTask_LoadPart(const pbTaskReader *with, const char *path, pbReadPart 
   pbStatus status = pbTaskReader_Open(with->ctx, path, with->allow_root, &r, &text);
   r.policy = with->policy;
   r.train = with->train;
+  r.control = with->control;
   r.audit = with->audit;
   r.surfaces = with->surfaces;
   r.design = with->design;

@@ -35,18 +35,19 @@ typedef struct pbTaskReader {
   const pbModel *model;
   const double *theta;
   struct pbTrain *train;  // filled beside the task, where one is read
-  const char *policy;     // a file given beside the task (pbPolicy_Load); NULL: none
-  bool audit;             // what is wanted is to be audited: variables need not be there
-  bool surfaces;          // of meshes are kept (pbLoadOptions)
-  bool design;            // masses and frames follow parameters of meshes (pbLoadOptions)
-  bool whole;             // what the model was made from is kept (pbModel_LoadWhole)
-  bool functions;         // of the host may stand in losses (pbTask_OnFunction)
-  bool run;               // what is wanted is a run: no loss is read, and neither steps nor variables need be there
-  bool window;            // what is read is one of a trajectory's: terms without a sample in it are left out
-  int stage;              // of a task with "stages", from 1; 0: the last
-  const json_t *laid;     // that one, laid over the file's task; NULL: there are none
-  size_t laid_at;         // its index
-  json_t *made;           // a list of trees that were made of the file's, kept for their texts; NULL: none
+  struct pbControl *control;
+  const char *policy;  // a file given beside the task (pbPolicy_Load); NULL: none
+  bool audit;          // what is wanted is to be audited: variables need not be there
+  bool surfaces;       // of meshes are kept (pbLoadOptions)
+  bool design;         // masses and frames follow parameters of meshes (pbLoadOptions)
+  bool whole;          // what the model was made from is kept (pbModel_LoadWhole)
+  bool functions;      // of the host may stand in losses (pbTask_OnFunction)
+  bool run;            // what is wanted is a run: no loss is read, and neither steps nor variables need be there
+  bool window;         // what is read is one of a trajectory's: terms without a sample in it are left out
+  int stage;           // of a task with "stages", from 1; 0: the last
+  const json_t *laid;  // that one, laid over the file's task; NULL: there are none
+  size_t laid_at;      // its index
+  json_t *made;        // a list of trees that were made of the file's, kept for their texts; NULL: none
 } pbTaskReader;
 
 // Read the text into a tree (json_decref it). Errors name the line.

@@ -221,10 +221,10 @@ static pbStatus improve(pbMpc *mpc, const pbMpcLimits *limits, double begun) {
   // one at least: a late plan is better than none
   for (int i = 0; i < most && now.outcome == pb_running && is_in_time(mpc, limits, begun, i); i++) {
     double before = pb_seconds();
+    mpc->news->iterations = i + 1;
     PB_TRY(pbOptimizer_Iterate(mpc->optimizer));
     now = pbOptimizer_Get(mpc->optimizer);
     mpc->longest = fmax(mpc->longest, pb_seconds() - before);
-    mpc->news->iterations = i + 1;
   }
 
   mpc->news->converged = now.outcome != pb_running;

@@ -1253,7 +1253,7 @@ def test_options_of_all_commands(pullback, tmp_path, arm):
     def refused(command, *words, code=(2,), says):
         nonlocal tried
         tried += 1
-        operand = {"energies": [], "optimize": [task], "audit": [task], "train": [task]}.get(command, [arm])
+        operand = {"energies": [], "optimize": [task], "audit": [task], "train": [task], "control": [task]}.get(command, [arm])
         line = [command, *map(str, operand), *NEEDED.get(command, []), *words]
         p = subprocess.run([pullback, *line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert p.returncode in code and says in p.stderr and (not says or p.stderr.count(says) <= 2), (line, p.returncode, p.stderr)
@@ -1317,13 +1317,16 @@ def test_every_exit_status_of_the_manual(run, root, pullback, tmp_path, arm):
     long = tmp_path / "long.json"
     long.write_text(json.dumps({**task, "steps": 3000, "optimizer": {"method": "cmaes", "iterations": 10 ** 6}}))
     (tmp_path / "endless.json").write_text(json.dumps({**learn, "train": {**learn["train"], "updates": 10 ** 6}}))
+    steer = {"model": "arm.xml", "steps": 5, "variables": [{"control": True}], "loss": [{"qpos": True, "at": "all"}, {"control": True, "at": "all"}]}
+    for name, more in {"steer": {}, "lost": {"init": {"qvel": [1e9, 1e9]}}, "on": {"control": {"duration": 5e3}}}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({**steer, **more}))
     (tmp_path / "bad.xml").write_text("<mujoco><nonsense/></mujoco>")
     os.mkfifo(tmp_path / "pipe")
 
-    kinds = {c: "task" if c in ("optimize", "audit") else c if c in ("train", "energies") else "model" for c in commands}
+    kinds = {c: "task" if c in ("optimize", "audit") else c if c in ("train", "energies", "control") else "model" for c in commands}
     needed = {"simulate": "-o o.npz", "gradient": "-o o.npz --cotangent last.npz", "jacobian": "-o o.npz", "inspect": "-o o.npz", "view": "-o o.html",
-              "export": "-o o.xml", "optimize": "-o o.json --fresh", "audit": "-o o.json", "train": "-o o.npz --fresh"}
-    operand = {"task": "task.json", "train": "learn.json", "energies": "spring", "model": "arm.xml"}
+              "export": "-o o.xml", "optimize": "-o o.json --fresh", "audit": "-o o.json", "train": "-o o.npz --fresh", "control": "-o o.npz"}
+    operand = {"task": "task.json", "train": "learn.json", "control": "steer.json", "energies": "spring", "model": "arm.xml"}
     line = lambda c, what=None, more="": f"{c} {what or operand[kinds[c]]} {needed.get(c, '')} {more}"
     tries = {0: {c: line(c) for c in commands if c != "audit"}, 2: {c: line(c, more="--nonsense") for c in commands},
              3: {c: line(c, "bad.xml" if kinds[c] != "energies" else "nosuch") for c in commands}, 5: {c: line(c) for c in commands}}
@@ -1335,9 +1338,10 @@ def test_every_exit_status_of_the_manual(run, root, pullback, tmp_path, arm):
                 "gradient": f"gradient {RICH} --steps 5 --cotangent rich.npz --strict -o o.npz --option iterations=1"}
     tries[4] = {c: line(c, more="--init fast.npz") for c in ("simulate", "gradient", "jacobian", "check")}
     tries[4].update(optimize=line("optimize", "dies.json"), audit=line("audit", "dies.json"), train=line("train", "wild.json"))
+    tries[4]["control"] = line("control", "lost.json")
     tries[130] = {c: line(c, more="--steps 2000000") for c in ("simulate", "gradient")}
     tries[130].update(jacobian=line("jacobian", more="--steps 200000"), check=line("check", more="--horizon 10000"), optimize=line("optimize", "long.json"),
-                      train=line("train", "endless.json"), audit=line("audit", "long.json", "--starts 100000"))
+                      train=line("train", "endless.json"), control=line("control", "on.json"), audit=line("audit", "long.json", "--starts 100000"))
     tries[1]["export"] = line("export", more="--strict --contact method=cones")
     for c in ("view", "inspect", "export"):  # short: at a pipe that nobody reads
         tries[130][c] = line(c).replace("o.html", "pipe").replace("o.npz", "pipe").replace("o.xml", "pipe")

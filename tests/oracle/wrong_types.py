@@ -99,9 +99,14 @@ def keys(value, path=()):
 def readers_of(task):
     """{name: (load, free)} of those that commands call on such a task."""
     found = {"train": (native.pbTrain_Load, native.pbTrain_Destroy), "optimize": (native.pbTask_LoadWith, native.pbTask_Destroy),
-             "audit": (native.pbTask_LoadAudit, native.pbTask_Destroy)}
+             "audit": (native.pbTask_LoadAudit, native.pbTask_Destroy), "control": (load_control, native.pbControl_Destroy)}
     del found["optimize" if "train" in task else "train"]
-    return found if "audit" in task else {name: pair for name, pair in found.items() if name != "audit"}
+    return {name: pair for name, pair in found.items() if name not in ("audit", "control") or name in task}
+
+
+def load_control(ctx, path, allow_root, _, control):
+    """As the others are called: a task that is controlled is given no policy."""
+    native.pbControl_Load(ctx, path, allow_root, control)
 
 
 def load(task, place, readers):
