@@ -94,6 +94,21 @@ pb.optimize(task, allow_root={os.path.dirname(LAUNCH)!r}, progress=lambda *_: os
     assert not os.listdir(tmp_path)
 
 
+def test_stages():
+    """Each from the answer of the one before: what progress tells, what the result has, where a mistake is."""
+    cart = """<mujoco><option timestep=".05"/><worldbody><body><joint name="x" type="slide" axis="1 0 0"/><geom size=".1" mass="1"/></body>
+    </worldbody><actuator><motor joint="x"/></actuator></mujoco>"""
+    task = {"model": cart, "steps": 20, "variables": [{"control": True, "lower": -3, "upper": 3}], "optimizer": {"method": "ilqr"},
+            "loss": [{"qpos": "x", "target": 1}, {"qvel": "x"}, {"control": True, "at": "all", "weight": .01}]}
+    seen, stages = [], [{"name": "short", "steps": 10}, {"optimizer": {"method": "lbfgs", "iterations": 3}}, {}]
+    r = pb.optimize(task | {"stages": stages}, progress=lambda what, *_: seen.append(what))
+    assert [s for k, s in enumerate(seen) if s.startswith("stage") and s not in seen[:k]] == [f"stage {k} of 3" for k in (1, 2, 3)]
+    assert [(s["name"], s["steps"]) for s in r["stages"]] == [("short", 10), ("stage 2", 20), ("stage 3", 20)]
+    assert r["iterations"] == sum(s["iterations"] for s in r["stages"]) and abs(r["loss"] - pb.optimize(task)["loss"]) < 1e-12 * r["loss"]
+    with pytest.raises(pb.InputError, match=r"stages\[1\].steps: expected a number, found nan"):
+        pb.optimize(task | {"stages": [{}, {"steps": float("nan")}, {}]})
+
+
 def test_progress_and_what_it_raises(model):
     seen = []
     pb.optimize(LAUNCH, progress=lambda what, done, every, note: seen.append((what, done)))

@@ -15,6 +15,7 @@
 #include <pullback/optimize.h>
 
 #include "optimize/shoot.h"
+#include "support/meter.h"
 #include "support/support.h"
 
 // A cart that a force drives, and a ball that lies on the floor.
@@ -261,6 +262,34 @@ static void test_what_may_change(void **state) {
   }
 }
 
+// Calls for memory fail one at a time, while a task is read and while it runs: that is said, and all is given back.
+static void test_memory_that_is_not_there(void **state) {
+  static const char text[] =
+      TASK(CONTROLS, "\"steps\": 4, \"optimizer\": {\"method\": \"ilqr\", \"iterations\": 1}, \"stages\": [{\"steps\": 3}, {}]");
+  (void)state;
+  int refused = 0;
+  pbStatus status = pb_no_memory;
+  for (long at = 1; status != pb_ok; at += 17) {
+    Meter meter = {.fail_at = 0};
+    pbAllocator hooks = meter_hooks(&meter);
+    pbContext *ctx = pbContext_Create(&hooks);
+    pbTask *task = NULL;
+    pbRunResult result;
+    meter.calls = 0;
+    meter.fail_at = at;
+    status = pbTask_Parse(ctx, text, strlen(text), NULL, "test.json", &task);
+    if (status == pb_ok) status = pbTask_Run(task, NULL, &result);
+    refused += status != pb_ok;
+    if (status != pb_ok && !strstr(pbContext_Error(ctx), "memory"))
+      fail_msg("call %ld: %d '%s'", at, status, pbContext_Error(ctx));
+    pbTask_Destroy(task);
+    pbContext_Destroy(ctx);
+    if (meter.live) fail_msg("call %ld leaks %ld blocks", at, meter.live);
+  }
+  print_message("%d calls for memory were refused\n", refused);
+  assert_true(refused > 30);
+}
+
 // ---- what is refused ------------------------------------------------------------------------------------------------------
 static void test_refusals(void **state) {
   static const struct {
@@ -355,6 +384,7 @@ int main(void) {
                                      cmocka_unit_test(test_horizons),
                                      cmocka_unit_test(test_interruptions_change_no_bit),
                                      cmocka_unit_test(test_what_may_change),
+                                     cmocka_unit_test(test_memory_that_is_not_there),
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_smooth_sweeps)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
