@@ -7,7 +7,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-sparse bench-products bench-sweep bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx bench-sysid bench-crocoddyl bench-atari fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room draw
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-whole-body bench-sparse bench-products bench-sweep bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx bench-sysid bench-crocoddyl bench-atari fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room draw
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -37,6 +37,7 @@ help:
 	@echo 'make bench-sysid    parameters of a real acrobot found here and by mujoco.sysid, which has an environment of its own'
 	@echo 'make bench-crocoddyl  plans by iLQR beside Crocoddyl, which has an environment of its own: the same problems, steps and costs, time to the same answer'
 	@echo 'make bench-atari    the player of examples/breakout in the Breakout of ale-py, which has an environment of its own'
+	@echo 'make bench-whole-body  a published humanoid under pushes: plans by iLQR beside the same with differences of steps by MuJoCo, which has its model in an environment of its own'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
 	@echo 'make fuzz           the readers of files under libFuzzer [SECONDS=60 each]'
 	@echo 'make failing-world  every call for memory, files and threads fails, one at a time: statuses, texts, what is left [SHARE=200 SEED=x ONLY=view]'
@@ -211,6 +212,13 @@ bench-sysid: build
 	@tools/setup sysid
 	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
 	@$(PYTHON) bench/sysid.py --build $(BUILD)
+
+# Beside MuJoCo, which is in the environment of the tests; the humanoid is in one of its own.
+bench-whole-body: build
+	@tools/setup test
+	@tools/setup whole-body
+	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
+	@PYTHONPATH=$(BUILD)/python $(PYTHON) bench/whole_body.py
 
 # Crocoddyl's threads are those of OpenMP; -P: the script has the name of the package.
 bench-crocoddyl: build

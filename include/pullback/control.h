@@ -39,8 +39,8 @@ typedef struct pbMpcNews {                                       // of one plan
 // Feedback.
 PB_API PB_NODISCARD pbStatus pbMpc_Plan(pbMpc *mpc, double elapsed, const double *x, const pbMpcLimits *limits, pbMpcNews *news);
 // Controls (nu) at state x, `time` seconds after the state that Plan was last called with: the plan's, and its answer to how
-// far x is off, within the limits of the variables. Before the first plan the task's start; beyond the horizon its last
-// controls.
+// far x is off, within the limits of the variables; within a step of the plan its state is on the line to the next. Before the
+// first plan the task's start; beyond the horizon its last controls.
 PB_API void pbMpc_Feedback(const pbMpc *mpc, double time, const double *x, double *ctrl);
 
 // The plan: controls (steps, nu), states (steps + 1, StateSize), gains (steps, nu, TangentSize): a state that is off by d, in

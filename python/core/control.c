@@ -7,6 +7,7 @@ typedef struct pyMpc {
   PyObject_HEAD pbContext *ctx;
   pbTask *task;
   pbMpc *mpc;
+  pbPool *pool;             // NULL: the caller's thread alone
   PyThread_type_lock lock;  // one call at a time
 } pyMpc;
 
@@ -14,6 +15,7 @@ static void mpc_dealloc(PyObject *self) {
   pyMpc *p = (pyMpc *)self;
   pbMpc_Destroy(p->mpc);
   pbTask_Destroy(p->task);
+  pbPool_Destroy(p->pool);
   pbContext_Destroy(p->ctx);
   if (p->lock) PyThread_free_lock(p->lock);
 
@@ -22,11 +24,12 @@ static void mpc_dealloc(PyObject *self) {
   Py_DECREF(type);
 }
 
-// (path, roots)
+// (path, roots, threads; 0: as many as there are processors)
 static PyObject *mpc_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   (void)kwargs;
   const char *path, *roots;
-  if (!PyArg_ParseTuple(args, "sz", &path, &roots)) return NULL;
+  int threads;
+  if (!PyArg_ParseTuple(args, "szi", &path, &roots, &threads)) return NULL;
   pyMpc *p = (pyMpc *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
   if (!p) return NULL;
   p->ctx = pbContext_Create(NULL);
@@ -39,6 +42,8 @@ static PyObject *mpc_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   pbStatus status;
   Py_BEGIN_ALLOW_THREADS;
   status = pbTask_Load(p->ctx, path, roots, &p->task);
+  if (status == pb_ok && threads != 1) status = pbPool_Create(p->ctx, threads, &p->pool);
+  if (status == pb_ok) status = pbTask_UsePool(p->task, p->pool);
   if (status == pb_ok) status = pbMpc_Create(p->ctx, p->task, &p->mpc);
   Py_END_ALLOW_THREADS;
   if (status == pb_ok) return (PyObject *)p;

@@ -52,17 +52,20 @@ class Mpc:
             mpc.plan(state, elapsed=0.02)          # from where the robot is, 20 ms after the last plan
             ctrl = mpc.control(state)              # (nu,), microseconds; again in between, with time=... since the plan
 
+    threads     that linearize the steps of a plan, and try parts of it side by side; None: all that the process may run on. Plans do not
+                depend on it
     timestep    s, of the plan's model;  steps: of the horizon
 
     Raises what optimize raises for the task, and InputError where it cannot be planned again and again, with the reason. One object serves one
     thread at a time: others wait.
     """
 
-    def __init__(self, task: Path | Mapping[str, Any], *, allow_root: Path | Sequence[Path] = ()) -> None:
+    def __init__(self, task: Path | Mapping[str, Any], *, threads: int | None = 1, allow_root: Path | Sequence[Path] = ()) -> None:
+        count = 0 if threads is None else whole(threads, "threads", 1, 1024)
         with Description(task, "task") as path:
             if path is None:
                 raise ArgumentError("task: expected a path or a dict, found None")
-            self._mpc = _core.Mpc(path, paths_of(allow_root, "allow_root"))
+            self._mpc = _core.Mpc(path, paths_of(allow_root, "allow_root"), count)
         fields, start, self.steps, self._nu, self._n, self.timestep = self._mpc.layout()
         self._slots = {name: slice(first, first + count) for name, first, count in fields}
         self._start = np.frombuffer(start)

@@ -5,19 +5,25 @@
 #include "control/riccati.h"
 #include "optimize/sweep.h"
 
+typedef struct pbSeat {  // of a thread: numbers of the step at hand
+  struct pbAlong *along;
+  pbScratch *scratch;  // NULL: the rollout's
+  // Jacobians, n x n and n x nu; weights of slots in their controls, by the unknown; a residual by state and controls; what
+  // linearizing needs
+  double *A, *B, *weight, *row, *room;
+} pbSeat;
+
 typedef struct pbAlong {  // one trajectory
   struct pbTaskSweep *sweep;
   pbRiccati riccati;
-  int *cursors;   // of its terms: which of their times comes next
   int *actuator;  // slots: which control a slot is added to
-  // of the step at hand: Jacobians, n x n and n x nu; weights of slots in their controls, by the unknown; a residual by state and
-  // controls; what linearizing needs
-  double *A, *B, *weight, *row, *room;
+  pbSeat own;     // of the trajectory's thread
+  int seat_count;
+  pbSeat *seats;     // of all threads, for its steps alone; none where there are trajectories enough
+  pbStatus *failed;  // steps + 1: how these ended
   // with second derivatives of steps: costates after each step (steps, n), one of these by state and controls, room to find it
   double *costates, *H, *hessian_room;
   double *states;  // (steps + 1, nx): where it is linearized; NULL: nobody asks
-  size_t rows;     // that are written
-  int next;        // of the terms' states
   bool solved;
   double squared;
 } pbAlong;

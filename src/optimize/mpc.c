@@ -19,7 +19,8 @@ struct pbMpc {
   pbTaskShooting *shooting;
   pbOptimizer *optimizer;
   pbMpcPlan plan;
-  double *z, *guess, *off;       // n of the task: of the plan, the guess of the next; tangent size
+  double *z, *guess;             // n of the task: of the plan, the guess of the next
+  double *off, *off_next;        // tangent size
   double *ctrl, *states, *gain;  // of the plan
   double *x0;                    // of the task, from before
   pbMpcNews *news;               // of the call at hand
@@ -87,6 +88,7 @@ static pbStatus allocate(pbMpc *mpc) {
                 {&mpc->states, (steps + 1) * nx},
                 {&mpc->gain, steps * nu * (size_t)mpc->plan.n},
                 {&mpc->off, (size_t)mpc->plan.n},
+                {&mpc->off_next, (size_t)mpc->plan.n},
                 {&mpc->x0, nx}};
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
     *pieces[i].to = pbContext_AllocArray(mpc->ctx, pieces[i].count + 1, sizeof(double));
@@ -158,7 +160,7 @@ void pbMpc_Destroy(pbMpc *mpc) {
   mpc->task->same = false;
   pbTaskShooting_Destroy(mpc->task, mpc->shooting);
   pbOptimizer_Destroy(mpc->optimizer);
-  double *all[] = {mpc->z, mpc->guess, mpc->off, mpc->ctrl, mpc->states, mpc->gain, mpc->x0};
+  double *all[] = {mpc->z, mpc->guess, mpc->off, mpc->off_next, mpc->ctrl, mpc->states, mpc->gain, mpc->x0};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(mpc->ctx, all[i]);
   pbContext_Free(mpc->ctx, mpc);
 }
@@ -312,8 +314,13 @@ void pbMpc_Feedback(const pbMpc *mpc, double time, const double *x, double *ctrl
   const double *gain = mpc->gain + (size_t)k * nu * n;
   PB_ASSERT(k >= 0 && k < p->steps);
 
-  // in the tangent space of the plan's state
-  pbState_Difference(mpc->task->model, mpc->states + (size_t)k * (size_t)p->nx, x, mpc->off);
+  // in the tangent space of the plan's state, which within a step is on its way to the next
+  const double *here = mpc->states + (size_t)k * (size_t)p->nx;
+  pbState_Difference(mpc->task->model, here, x, mpc->off);
+  if (part > 1e-9) {
+    pbState_Difference(mpc->task->model, here + p->nx, x, mpc->off_next);
+    for (size_t i = 0; i < n; i++) mpc->off[i] += part * (mpc->off_next[i] - mpc->off[i]);
+  }
 
   for (size_t a = 0; a < nu; a++) {
     ctrl[a] = mpc->ctrl[(size_t)k * nu + a];

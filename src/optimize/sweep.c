@@ -180,10 +180,74 @@ static void list_unknowns(const pbTask *task, int t, pbAlong *along) {
 }
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
+static pbStatus create_seat(pbAlong *a, int t, pbSeat *seat) {
+  const pbTask *task = a->sweep->task;
+  const pbTermSet *set = &task->trajectories[t].terms;
+  size_t n = (size_t)set->n, nu = (size_t)set->nu, slots = (size_t)a->riccati.slots;
+
+  // what linearizing a step needs stands behind its results
+  size_t room = pbRollout_LinearizeRoom(task->model);
+  seat->along = a;
+  seat->A = pbContext_AllocArray(task->ctx, n * n + n * nu + slots + n + nu + room, sizeof(double));
+  if (!seat->A) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for a sweep", task->name);
+
+  seat->B = seat->A + n * n;
+  seat->weight = seat->B + n * nu;
+  seat->row = seat->weight + slots;
+  seat->room = seat->row + n + nu;
+
+  return pb_ok;
+}
+
+// Steps of one trajectory are spread over threads where these are more than trajectories.
+static pbStatus create_seats(pbAlong *a, int t) {
+  pbTask *task = a->sweep->task;
+  int threads = pbPool_Threads(task->pool);
+
+  // each thread has a trajectory of its own
+  if (count_fitted(task) >= threads) return pb_ok;
+
+  a->seats = pbContext_AllocArray(task->ctx, (size_t)threads, sizeof *a->seats);
+  a->failed = pbContext_AllocArray(task->ctx, (size_t)a->riccati.steps + 1, sizeof *a->failed);
+  if (!a->seats || !a->failed) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for a sweep", task->name);
+
+  // allocation hooks are those of the trajectory, as of its own scratch
+  for (; a->seat_count < threads; a->seat_count++) {
+    pbSeat *seat = &a->seats[a->seat_count];
+    PB_TRY(create_seat(a, t, seat));
+    pbStatus status = pbScratch_Create(task->trajectories[t].ctx, task->model, NULL, &seat->scratch);
+
+    // all that derivatives work with, so that iterations take no memory
+    if (status == pb_ok) status = pbScratch_MakeLanes(seat->scratch);
+    if (status == pb_ok) status = pbScratch_MakeAdjoint(seat->scratch);
+    if (status == pb_ok) continue;
+
+    // what there is of it is given back with the others
+    a->seat_count++;
+    return pbContext_Fail(task->ctx, status, "%s", pbContext_Error(task->trajectories[t].ctx));
+  }
+
+  return pb_ok;
+}
+
+static void free_seat(const pbTask *task, pbSeat *seat) {
+  pbScratch_Destroy(seat->scratch);
+  pbContext_Free(task->ctx, seat->A);
+}
+
+static void free_along(const pbTask *task, pbAlong *a) {
+  // also where it was made by half
+  free_seat(task, &a->own);
+  for (int i = 0; i < a->seat_count; i++) free_seat(task, &a->seats[i]);
+  void *all[] = {a->seats, a->failed, a->actuator, a->states, a->costates, a->riccati.C};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(task->ctx, all[i]);
+  pbRiccati_Free(task->ctx, &a->riccati);
+}
+
 static pbStatus create_along(pbTaskSweep *sweep, int t) {
   pbTask *task = sweep->task;
   const pbTermSet *set = &task->trajectories[t].terms;
-  size_t n = (size_t)set->n, nu = (size_t)set->nu, slots = (size_t)count_slots(task, t);
+  size_t slots = (size_t)count_slots(task, t);
   pbAlong *a = &sweep->along[t];
   a->sweep = sweep;
   a->riccati = (pbRiccati){.steps = set->steps,
@@ -195,19 +259,9 @@ static pbStatus create_along(pbTaskSweep *sweep, int t) {
   // rows: one for each residual of the trajectory
   PB_TRY(pbRiccati_Create(task->ctx, &a->riccati, pbTermSet_Samples(set)));
 
-  a->cursors = pbContext_AllocArray(task->ctx, (size_t)set->count + 1, sizeof *a->cursors);
   a->actuator = pbContext_AllocArray(task->ctx, slots + 1, sizeof *a->actuator);
-
-  // what linearizing a step needs stands behind its results
-  size_t room = pbRollout_LinearizeRoom(task->model);
-  a->A = pbContext_AllocArray(task->ctx, n * n + n * nu + slots + n + nu + room, sizeof(double));
-  if (!a->cursors || !a->actuator || !a->A)
-    return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for a sweep", task->name);
-
-  a->B = a->A + n * n;
-  a->weight = a->B + n * nu;
-  a->row = a->weight + slots;
-  a->room = a->row + n + nu;
+  if (!a->actuator) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for a sweep", task->name);
+  PB_TRY(create_seat(a, t, &a->own));
   list_unknowns(task, t, a);
 
   return pb_ok;
@@ -234,15 +288,7 @@ void pbTaskSweep_Destroy(pbTask *task, pbTaskSweep *sweep) {
 
   // also where it was made by half
   int count = sweep->along ? sweep->count : 0;
-  for (int t = 0; t < count; t++) {
-    pbContext_Free(task->ctx, sweep->along[t].cursors);
-    pbContext_Free(task->ctx, sweep->along[t].actuator);
-    pbContext_Free(task->ctx, sweep->along[t].A);
-    pbContext_Free(task->ctx, sweep->along[t].states);
-    pbContext_Free(task->ctx, sweep->along[t].costates);
-    pbContext_Free(task->ctx, sweep->along[t].riccati.C);
-    pbRiccati_Free(task->ctx, &sweep->along[t].riccati);
-  }
+  for (int t = 0; t < count; t++) free_along(task, &sweep->along[t]);
   pbContext_Free(task->ctx, sweep->along);
   pbContext_Free(task->ctx, sweep);
 }
@@ -336,16 +382,39 @@ static pbStatus take_row(Look *look, double *G) {
 }
 
 // A row by state and controls as one by state and knots.
-static void by_knots(const pbAlong *a, const double *by_state, const double *by_control, double *to) {
+static void by_knots(const pbAlong *a, const double *weight, const double *by_state, const double *by_control, double *to) {
   const pbRiccati *s = &a->riccati;
   memcpy(to, by_state, (size_t)s->n * sizeof *to);
-  for (int c = 0; c < s->slots; c++) to[s->n + c] = by_control[a->actuator[c]] * a->weight[c];
+  for (int c = 0; c < s->slots; c++) to[s->n + c] = by_control[a->actuator[c]] * weight[c];
 }
 
-// All components of a term at one of its times.
-static pbStatus look_at_term(pbAlong *a, Look *look, const pbTerm *term, int k) {
+// The first of ascending numbers that is not below; `count`: there is none.
+static int first_from(const int *numbers, int count, int least) {
+  int low = 0, high = count;
+  while (low < high) {
+    int middle = low + (high - low) / 2;
+    if (numbers[middle] < least) low = middle + 1;
+    else high = middle;
+  }
+
+  return low;
+}
+
+// Where the rows of each state begin, whoever writes them and when.
+static void place_rows(pbRiccati *s, const pbTermSet *set) {
+  // how many each has, then where they begin
+  memset(s->first, 0, ((size_t)s->steps + 2) * sizeof *s->first);
+  for (int i = 0; i < set->count; i++) {
+    const pbTerm *term = &set->terms[i];
+    for (int k = 0; k < term->step_count; k++) s->first[term->steps[k] + 1] += (size_t)pbTerm_SamplesAt(term, k);
+  }
+  for (int k = 0; k <= s->steps; k++) s->first[k + 1] += s->first[k];
+}
+
+// All components of a term at one of its times, from row *at on.
+static pbStatus look_at_term(const pbSeat *seat, Look *look, const pbTerm *term, int k, size_t *at) {
   const pbTermSet *s = &look->tr->terms;
-  pbRiccati *to = &a->riccati;
+  pbRiccati *to = &seat->along->riccati;
 
   for (int i = 0; i < term->part_count; i++) {
     // Bars of this residual alone.
@@ -355,30 +424,33 @@ static pbStatus look_at_term(pbAlong *a, Look *look, const pbTerm *term, int k) 
     pbTermModel model;
     if (!pbTerm_ModelAt(s, term, k, look->row, i, look->tr->ctrl_now, look->tr->ctrl_bar, &model)) continue;
 
-    PB_TRY(take_row(look, a->row));
-    by_knots(a, a->row, a->row + s->n, to->G + a->rows * (size_t)to->size);
-    PB_ASSERT(a->rows < pbTermSet_Samples(s));
-    to->linear[a->rows] = model.linear;
-    to->r[a->rows++] = model.r;
+    PB_TRY(take_row(look, seat->row));
+    PB_ASSERT(*at < to->first[look->k + 1]);
+    by_knots(seat->along, seat->weight, seat->row, seat->row + s->n, to->G + *at * (size_t)to->size);
+    to->linear[*at] = model.linear;
+    to->r[(*at)++] = model.r;
   }
 
   return pb_ok;
 }
 
-static pbStatus look_at_terms(pbAlong *a, Look *look) {
+static pbStatus look_at_terms(const pbSeat *seat, Look *look) {
   const pbTermSet *s = &look->tr->terms;
+  size_t at = seat->along->riccati.first[look->k];
   for (int i = 0; i < s->count; i++) {
     const pbTerm *term = &s->terms[i];
-    int *next = &a->cursors[i];
-    for (; *next < term->step_count && term->steps[*next] == look->k; ++*next) PB_TRY(look_at_term(a, look, term, *next));
+    int next = first_from(term->steps, term->step_count, look->k);
+    for (; next < term->step_count && term->steps[next] == look->k; next++) PB_TRY(look_at_term(seat, look, term, next, &at));
   }
 
+  PB_ASSERT(at == seat->along->riccati.first[look->k + 1]);
   return pb_ok;
 }
 
 // State k and the step from it: what there is of both, by the state and the knots at hand.
 static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratch *scratch) {
-  pbAlong *a = user;
+  const pbSeat *seat = user;
+  pbAlong *a = seat->along;
   int t = (int)(a - a->sweep->along);
   pbTrajectory *tr = &a->sweep->task->trajectories[t];
   const pbTermSet *set = &tr->terms;
@@ -388,20 +460,18 @@ static pbStatus take_state(void *user, int k, const pbStepRecord *step, pbScratc
   if (a->states) memcpy(a->states + (size_t)k * (size_t)set->nx, step->record, (size_t)set->nx * sizeof *a->states);
 
   // The last state has the controls of the last step.
+  pbAlong_Weigh(a->sweep->task, t, k < s->steps ? k : s->steps - 1, seat->weight);
   if (k < s->steps) {
     double *F = s->F + (size_t)k * n * size;
-    pbAlong_Weigh(a->sweep->task, t, k, a->weight);
-    for (size_t i = 0; i < n; i++) by_knots(a, a->A + i * n, a->B + i * nu, F + i * size);
+    for (size_t i = 0; i < n; i++) by_knots(a, seat->weight, seat->A + i * n, seat->B + i * nu, F + i * size);
   }
 
-  s->first[k] = a->rows;
-  if (a->next < set->row_count && set->rows[a->next] == k) {
-    Look look = begin_look(tr, a->next++, k, step, scratch);
-    PB_TRY(look_at_terms(a, &look));
-  }
-  s->first[k + 1] = a->rows;
+  // what terms see of it, if anything
+  int row = first_from(set->rows, set->row_count, k);
+  if (row == set->row_count || set->rows[row] != k) return pb_ok;
 
-  return pb_ok;
+  Look look = begin_look(tr, row, k, step, scratch);
+  return look_at_terms(seat, &look);
 }
 
 // ---- second derivatives of steps --------------------------------------------------------------------------------------
@@ -423,11 +493,12 @@ pbStatus pbTaskSweep_BeginHessians(pbTaskSweep *sweep, int t) {
 
 // H by state and controls as C by state and knots.
 static void hessian_by_knots(const pbAlong *a, size_t all, double *C) {
+  const double *weight = a->own.weight;
   const pbRiccati *s = &a->riccati;
   for (int i = 0; i < s->size; i++) {
     int row = i < s->n ? i : s->n + a->actuator[i - s->n];
-    double by = i < s->n ? 1 : a->weight[i - s->n], *to = C + (size_t)i * (size_t)s->size;
-    by_knots(a, a->H + (size_t)row * all, a->H + (size_t)row * all + s->n, to);
+    double by = i < s->n ? 1 : weight[i - s->n], *to = C + (size_t)i * (size_t)s->size;
+    by_knots(a, weight, a->H + (size_t)row * all, a->H + (size_t)row * all + s->n, to);
     for (int j = 0; j < s->size; j++) to[j] *= by;
   }
 }
@@ -444,33 +515,86 @@ pbStatus pbTaskSweep_TakeHessians(pbTaskSweep *sweep, int t) {
   for (int k = 0; k < s->steps; k++) {
     const double *x = a->states + (size_t)k * nx, *costate = a->costates + (size_t)k * (size_t)s->n;
     PB_TRY(pbRollout_Hessian(tr->rollout, k, x, costate, a->H, a->hessian_room));
-    pbAlong_Weigh(task, t, k, a->weight);
+    pbAlong_Weigh(task, t, k, a->own.weight);
     hessian_by_knots(a, all, s->C + (size_t)k * entries);
   }
 
   return pb_ok;
 }
 
-static pbStatus take_trajectory(void *user, int t) {
-  pbTaskSweep *sweep = user;
+// The initial state moves as the unknowns are here.
+static void begin_trajectory(pbTaskSweep *sweep, int t) {
   const pbTask *task = sweep->task;
-  pbTrajectory *tr = &task->trajectories[t];
-  pbAlong *a = &sweep->along[t];
-  pbRiccati *s = &a->riccati;
+  pbRiccati *s = &sweep->along[t].riccati;
   size_t n = (size_t)s->n;
 
-  // The initial state moves as the unknowns are here.
   memset(s->start, 0, (size_t)s->start_count * n * sizeof *s->start);
   for (int i = 0; i < s->start_count; i++) pbTask_StartDirection(task, s->start_unknown[i], t, s->start + (size_t)i * n);
 
-  memset(a->cursors, 0, (size_t)tr->terms.count * sizeof *a->cursors);
-  a->rows = 0;
-  a->next = 0;
+  place_rows(s, &task->trajectories[t].terms);
+}
 
-  return pbRollout_Linearize(tr->rollout, &(pbLinearized){.A = a->A, .B = a->B, .room = a->room, .see = take_state, .user = a});
+static pbLinearized at_seat(pbSeat *seat) {
+  return (pbLinearized){.A = seat->A, .B = seat->B, .room = seat->room, .see = take_state, .user = seat};
+}
+
+static pbStatus take_trajectory(void *user, int t) {
+  pbTaskSweep *sweep = user;
+  const pbLinearized out = at_seat(&sweep->along[t].own);
+
+  begin_trajectory(sweep, t);
+  return pbRollout_Linearize(sweep->task->trajectories[t].rollout, &out);
 }
 
 pbTaskTaker pbTaskSweep_Taker(pbTaskSweep *sweep) { return (pbTaskTaker){take_trajectory, sweep}; }
+
+// ---- the steps of one trajectory, on threads ----------------------------------------------------------------------------
+pbStatus pbTaskSweep_Spread(pbTaskSweep *sweep, int t) { return create_seats(&sweep->along[t], t); }
+
+bool pbTaskSweep_IsSpread(const pbTaskSweep *sweep, int t) {
+  const pbTask *task = sweep->task;
+  int seats = sweep->along[t].seat_count;
+
+  // the pool may be another by now
+  return seats > 0 && seats >= pbPool_Threads(task->pool) && pbRollout_HasSteps(task->trajectories[t].rollout);
+}
+
+typedef struct Spread {
+  pbAlong *along;
+  const pbRollout *rollout;
+} Spread;
+
+// The last state goes with the step before it, whose controls it has: cotangents of both stand in one place.
+static void take_step(void *user, int k, int worker) {
+  const Spread *spread = user;
+  pbAlong *a = spread->along;
+  pbSeat *seat = &a->seats[worker];
+  const pbLinearized out = at_seat(seat);
+  int last = k == a->riccati.steps - 1 ? k + 1 : k;
+
+  for (; k <= last; k++) a->failed[k] = pbRollout_LinearizeStep(spread->rollout, k, seat->scratch, &out);
+}
+
+pbStatus pbTaskSweep_TakeSpread(pbTaskSweep *sweep, int t) {
+  pbTask *task = sweep->task;
+  pbAlong *a = &sweep->along[t];
+  pbTrajectory *tr = &task->trajectories[t];
+  pbScratch *scratch[pb_mostThreads];
+  PB_ASSERT(pbTaskSweep_IsSpread(sweep, t) && a->seat_count <= pb_mostThreads);
+  for (int i = 0; i < a->seat_count; i++) scratch[i] = a->seats[i].scratch;
+
+  begin_trajectory(sweep, t);
+
+  // whoever is free takes the next
+  Spread spread = {a, tr->rollout};
+  PB_TRY(pbRollout_BeginLinearizing(tr->rollout, scratch, a->seat_count));
+  pbPool_Run(task->pool, a->riccati.steps, take_step, &spread);
+
+  // one that failed is taken once more, alone, for what it says
+  bool good = true;
+  for (int k = 0; k <= a->riccati.steps; k++) good &= a->failed[k] == pb_ok;
+  return good ? pb_ok : take_trajectory(sweep, t);
+}
 
 // ---- all trajectories, on threads: each has unknowns of its own -------------------------------------------------------
 static void look_task(void *user, int t, int worker) {

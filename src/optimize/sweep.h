@@ -17,6 +17,12 @@ void pbTaskSweep_Destroy(pbTask *task, pbTaskSweep *sweep);  // NULL is fine
 
 // For pbTask_Linearize.
 pbTaskTaker pbTaskSweep_Taker(pbTaskSweep *sweep);
+// The steps of one trajectory on all threads, where there are fewer trajectories than these. Spread makes the memory for it, by
+// the task's pool as it is then. TakeSpread, where IsSpread after the run of the trajectory, is what its taker does; called by
+// whoever calls the pool, errors are in the trajectory's context.
+PB_NODISCARD pbStatus pbTaskSweep_Spread(pbTaskSweep *sweep, int t);
+bool pbTaskSweep_IsSpread(const pbTaskSweep *sweep, int t);
+PB_NODISCARD pbStatus pbTaskSweep_TakeSpread(pbTaskSweep *sweep, int t);
 // After all are taken; as of pbNormal.
 void pbTaskSweep_Look(pbTaskSweep *sweep, double *g, double *diagonal);
 bool pbTaskSweep_Solve(pbTaskSweep *sweep, double lambda, const double *D, const bool *held, double *p);

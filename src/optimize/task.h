@@ -152,6 +152,7 @@ pbRolloutOutput pbTermSet_Output(const pbTermSet *set);
 double pbTermSet_Value(pbTermSet *set, const double *ctrl, bool pull, double *ctrl_bar);
 pbRolloutBar pbTermSet_Bar(const pbTermSet *set);
 size_t pbTerm_Samples(const pbTerm *term);                // components at times that are not missing
+int pbTerm_SamplesAt(const pbTerm *term, int k);          // of its k-th time
 int pbTerm_TimesSampled(const pbTerm *term);              // times where not all are missing
 size_t pbTermSet_Residuals(const pbTermSet *set);         // 0 where a term is no sum of squares
 const pbTerm *pbTermSet_NoSquares(const pbTermSet *set);  // the first such term, or NULL
@@ -283,6 +284,8 @@ typedef struct pbTrajectory {
   pbContext *ctx;  // of the rollout: memory from the task's
   int worker;      // who is at it; 0: the caller
   pbStatus status;
+  bool ran_ahead;  // its run is there, and ended so:
+  pbStatus ahead_status;
   double loss, along[2];  // value, and derivatives by the unknowns in forward mode
   size_t first_residual;
 } pbTrajectory;

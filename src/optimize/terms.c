@@ -374,7 +374,7 @@ bool pbTermSet_NotNegative(const pbTermSet *s) {
 }
 
 // Components at one time that are not missing.
-static int samples_at(const pbTerm *t, int k) {
+int pbTerm_SamplesAt(const pbTerm *t, int k) {
   const pbMoment p = {.term = t, .target = t->target + (size_t)(t->target_rows > 1 ? k : 0) * (size_t)t->target_width};
   int count = 0;
   for (int i = 0; i < t->part_count; i++) count += !is_missing(&p, i);
@@ -383,13 +383,13 @@ static int samples_at(const pbTerm *t, int k) {
 
 size_t pbTerm_Samples(const pbTerm *t) {
   size_t count = 0;
-  for (int k = 0; k < t->step_count; k++) count += t->hosted ? 1 : (size_t)samples_at(t, k);
+  for (int k = 0; k < t->step_count; k++) count += t->hosted ? 1 : (size_t)pbTerm_SamplesAt(t, k);
   return count;
 }
 
 int pbTerm_TimesSampled(const pbTerm *t) {
   int count = 0;
-  for (int k = 0; k < t->step_count; k++) count += samples_at(t, k) > 0;
+  for (int k = 0; k < t->step_count; k++) count += pbTerm_SamplesAt(t, k) > 0;
   return count;
 }
 

@@ -321,7 +321,7 @@ static pbStatus push_loss(pbTrajectory *tr, const double *z, int t) {
 }
 
 static pbStatus loss_of(const Job *job, pbTrajectory *tr, int t, double *theta_bar) {
-  PB_TRY(pbTrajectory_Forward(tr));
+  PB_TRY(tr->ran_ahead ? tr->ahead_status : pbTrajectory_Forward(tr));
   pbTrajectory_ClearBars(tr);
   PB_TRY(pbTrajectory_Value(tr, job->gradient, tr->ctrl_bar));
   if (!job->gradient) return pb_ok;

@@ -182,6 +182,12 @@ typedef struct pbLinearized {
   void *user;
 } pbLinearized;
 PB_NODISCARD pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out);
+// The same step by step, in any order and on any threads, each with a scratch and an `out` of its own. HasSteps: all of them
+// are on the tape, no bodies are led, whose velocities are found in the rollout's own memory, and nothing is late. Begin, then
+// each state 0 .. steps, whose errors are in the scratch.
+bool pbRollout_HasSteps(const pbRollout *r);
+PB_NODISCARD pbStatus pbRollout_BeginLinearizing(pbRollout *r, pbScratch *const *scratch, int count);
+PB_NODISCARD pbStatus pbRollout_LinearizeStep(const pbRollout *r, int k, pbScratch *scratch, const pbLinearized *out);
 size_t pbRollout_LinearizeRoom(const pbModel *m);
 
 // ---- hessian.c: second derivatives of step k from state x, of costate'next by state and controls, (n + nu) squared, symmetric;

@@ -14,8 +14,8 @@ def name_of(text):
 
 def test_lists_are_those_that_are_installed():
     setup = (ROOT / "tools" / "setup").read_text() + (ROOT / "tools" / "lock").read_text()
-    assert LISTS == ["bench/atari.in", "bench/crocoddyl.in", "bench/mjx.in", "bench/sysid.in", "tests/python/frameworks.in", "tests/requirements.in",
-                     "tests/robots.in", "tests/three.in"]
+    assert LISTS == ["bench/atari.in", "bench/crocoddyl.in", "bench/mjx.in", "bench/sysid.in", "bench/whole_body.in", "tests/python/frameworks.in",
+                     "tests/requirements.in", "tests/robots.in", "tests/three.in"]
     for path in LISTS:
         assert path in setup and path.replace(".in", ".txt") in setup
     for line in setup.splitlines():

@@ -50,8 +50,8 @@ def test_control_before_a_plan_and_beyond_the_horizon():
     start = {"qpos": [0, .1]}
     assert mpc.control(start) == .5 and not mpc.gains.any()
     mpc.plan(start, iterations=20)
-    last = {name: rows[-2] for name, rows in mpc.states.items()}
-    assert np.array_equal(mpc.control(last, time=.78), mpc.ctrl[-1]) and np.array_equal(mpc.control(last, time=100), mpc.ctrl[-1])
+    last, end = ({name: rows[at] for name, rows in mpc.states.items()} for at in (-2, -1))
+    assert np.array_equal(mpc.control(last, time=.78), mpc.ctrl[-1]) and np.array_equal(mpc.control(end, time=100), mpc.ctrl[-1])
     assert "40 steps of 0.02 s" in repr(mpc)
 
 
@@ -131,3 +131,25 @@ def test_tasks_that_cannot_be_planned(task, words):
 def test_what_is_refused(call, error, words):
     with pytest.raises(error, match=words):
         call(pb.Mpc(TASK))
+
+
+def test_threads_change_no_bit():
+    one, state = pb.Mpc(TASK), {"qpos": [0, 2.5], "qvel": [0, 1]}
+    losses = [one.plan(state).loss for _ in range(12)]
+    for threads in (2, 3, None):
+        mpc = pb.Mpc(TASK, threads=threads)
+        assert [mpc.plan(state).loss for _ in range(12)] == losses
+        assert np.array_equal(mpc.ctrl, one.ctrl) and np.array_equal(mpc.gains, one.gains)
+    for wrong in (0, 1025, 1.5, "2", True):
+        with pytest.raises(pb.ArgumentError, match="threads: expected a whole number"):
+            pb.Mpc(TASK, threads=wrong)
+
+
+def test_the_plan_is_followed_between_its_states():
+    mpc = pb.Mpc(TASK)
+    mpc.plan({"qpos": [0, .02], "qvel": [0, 0]}, iterations=5)
+    q, v = mpc.states["qpos"], mpc.states["qvel"]
+    for part in (.25, .5, .75):
+        between = {"qpos": (1 - part) * q[0] + part * q[1], "qvel": (1 - part) * v[0] + part * v[1]}
+        assert abs(mpc.control(between, time=part * mpc.timestep) - mpc.ctrl[0])[0] < 1e-9
+        assert abs(mpc.control({"qpos": q[0], "qvel": v[0]}, time=part * mpc.timestep) - mpc.ctrl[0])[0] > 1e-4

@@ -296,6 +296,14 @@ static Answer run(pbContext *ctx, const char *world, const char *rest, const cha
   "true, \"trajectory\": 0, \"knots\": 5, \"interpolation\": \"linear\", \"lower\": -1.5, \"upper\": 1.5}, {\"control\": true, " \
   "\"trajectory\": 1, \"lower\": -0.9, \"upper\": 1}]"
 
+// One trajectory: its steps, and parts of a plan, are what threads share.
+#define ALONE                                                                                                            \
+  "\"steps\": 30, \"loss\": [{\"qpos\": true, \"at\": \"all\"}, {\"qvel\": true, \"at\": \"all\", \"weight\": 0.01}, "   \
+  "{\"sensor\": "                                                                                                        \
+  "\"gyro\", \"at\": \"all\", \"weight\": 0.02}, {\"site\": \"end\"}, {\"control\": true, \"at\": \"all\", \"weight\": " \
+  "0.001}], "                                                                                                            \
+  "\"variables\": [{\"control\": true, \"lower\": -0.9, \"upper\": 1}, {\"state\": \"qvel\", \"joint\": \"hinge\"}]"
+
 static void test_contacts_beside_gauss_newton(void **state) {
   Answer plan = run(*state, BODIES, PLAN, "ilqr", 0, 100), fit = run(*state, BODIES, PLAN, "gauss-newton", 0, 100);
   int held = 0;
@@ -315,6 +323,14 @@ static void test_threads_and_memory_change_no_bit(void **state) {
 
   Answer little = run(*state, BODIES ", \"memory\": 20000", PLAN, "ilqr", 0, 5);
   assert_memory_equal(&little, &one, sizeof one);
+
+  Answer alone = run(*state, BODIES, ALONE, "ilqr", 0, 12);
+  for (int threads = 2; threads <= 5; threads++) {
+    Answer again = run(*state, BODIES, ALONE, "ilqr", threads, 12);
+    assert_memory_equal(&again, &alone, sizeof alone);
+  }
+  little = run(*state, BODIES ", \"memory\": 20000", ALONE, "ilqr", 3, 12);
+  assert_memory_equal(&little, &alone, sizeof alone);
 }
 
 typedef struct Stopper {
@@ -529,15 +545,14 @@ static void test_the_end_is_quadratic(void **state) {
 
 // ---- no memory, refusals ------------------------------------------------------------------------------------------------
 // Iterations take none: a run of ten asks for as much as a run of two. Each call that fails is said, and all is given back.
-static void test_memory(void **state) {
-  static const char text[] = "{" BODIES ", " PLAN ", " ILQR "}";
-  (void)state;
+static void check_memory(const char *text, pbPool *pool) {
   Meter meter = {0};
   pbAllocator hooks = meter_hooks(&meter);
   pbContext *ctx = pbContext_Create(&hooks);
   pbTask *task;
   pbRunResult result;
   good(ctx, pbTask_Parse(ctx, text, strlen(text), NULL, "test.json", &task));
+  good(ctx, pbTask_UsePool(task, pool));
 
   pbStatus status = pb_no_memory;
   int refused = 0;
@@ -580,6 +595,14 @@ static void test_memory(void **state) {
   pbTask_Destroy(task);
   pbContext_Destroy(ctx);
   assert_int_equal(meter.live, 0);
+}
+
+static void test_memory(void **state) {
+  pbPool *pool;
+  check_memory("{" BODIES ", " PLAN ", " ILQR "}", NULL);
+  good(*state, pbPool_Create(*state, 2, &pool));
+  check_memory("{" BODIES ", " ALONE ", " ILQR "}", pool);
+  pbPool_Destroy(pool);
 }
 
 static void test_refusals(void **state) {
