@@ -16,8 +16,9 @@ extern "C" {
 PB_API PB_NODISCARD pbStatus pbTask_Gains(pbTask *task, const double *z, int trajectory, double *gain);
 
 // A plan of a task (docs/task.md) that "ilqr" can solve, with one trajectory, whose variables are controls alone: its steps are
-// the horizon, its start the first guess. The task is borrowed, and not to be used while there is a controller of it. One
-// thread at a time; after Create no call takes memory.
+// the horizon, its start the first guess. The task is borrowed, and not to be used while there is a controller of it; Destroy
+// gives it back as it was. One thread makes plans and changes; any thread may ask Feedback, FeedbackAt, Get and Copy meanwhile.
+// After Create no call takes memory.
 typedef struct pbMpc pbMpc;
 // pb_bad_input: the task is not such a one, with the reason.
 PB_API PB_NODISCARD pbStatus pbMpc_Create(pbContext *ctx, pbTask *task, pbMpc **mpc);
@@ -30,29 +31,71 @@ typedef struct pbMpcLimits {
 typedef struct pbMpcNews {                                       // of one plan
   int iterations;                                                // begun
   double loss, guess_loss;                                       // of the plan; of the last one, moved to now
-  double seconds, linearize_seconds, plan_seconds, run_seconds;  // all of it; by phase
+  double seconds, linearize_seconds, plan_seconds, run_seconds;  // all of it; of iterations, by what they do
   bool late;                                                     // it took longer than its limit
-  bool converged;                                                // nothing was left to gain
+  bool converged;                                                // nothing was left to gain, and constraints are met
+  // all of it by phase: the last plan is moved to now; iterations; gains, and the plan handed over to who reads it
+  double prepare_seconds, iterate_seconds, finish_seconds;
+  double violation;  // of constraints after the state it begins with, the largest by its tolerance: 1 is met. 0: there are none
 } pbMpcNews;
 // A plan from state x (StateSize), `elapsed` seconds after the state that the last one began with: that one is the guess, moved
-// by this time. news: NULL, or what it took. Where it fails the last plan stays, `elapsed` older, and goes on to serve
-// Feedback.
+// by this time. news: NULL, or what it took. Where it fails the last plan stays, `elapsed` older, and goes on to serve Feedback.
+// pb_bad_argument, and nothing has changed but a count: the state, or the time, is none (NaN, a quaternion of no length).
+//
+// Terms that are constraints ("constraint": true) are met by multipliers (augmented Lagrangian, docs/task.md): these are kept
+// from plan to plan, moved in time as the controls are, and move by what is off whenever a search has come to its end, made a
+// few iterations, or the plan ends. The weight begins at the term's in every plan, and grows in it where that brings a
+// constraint no closer (tenfold at most where time has elapsed); what cannot be met so leaves multipliers where one look at it
+// moves them. `loss` is that of all other terms.
 PB_API PB_NODISCARD pbStatus pbMpc_Plan(pbMpc *mpc, double elapsed, const double *x, const pbMpcLimits *limits, pbMpcNews *news);
 // Controls (nu) at state x, `time` seconds after the state that Plan was last called with: the plan's, and its answer to how
 // far x is off, within the limits of the variables; within a step of the plan its state is on the line to the next. Before the
-// first plan the task's start; beyond the horizon its last controls.
-PB_API void pbMpc_Feedback(const pbMpc *mpc, double time, const double *x, double *ctrl);
+// first plan the task's start; beyond the horizon its last controls. pb_bad_argument, without a text, and ctrl is not written: the
+// state, or the time, is none.
+PB_API pbStatus pbMpc_Feedback(const pbMpc *mpc, double time, const double *x, double *ctrl);
+// The same at a time on the clock of plans, which is that of the state of each: the sum of all `elapsed` so far. For a thread
+// that does not know which Plan another one is in. age (s, may be NULL): since the plan that answered began.
+PB_API PB_NODISCARD pbStatus pbMpc_FeedbackAt(const pbMpc *mpc, double at, const double *x, double *ctrl, double *age);
 
 // The plan: controls (steps, nu), states (steps + 1, StateSize), gains (steps, nu, TangentSize): a state that is off by d, in
-// the tangent space of the plan's, is answered by gain d. Of what is at its limits, and before the first plan, zero. Valid
-// until the next call.
+// the tangent space of the plan's, is answered by gain d. Of what is at its limits, and before the first plan, zero.
 typedef struct pbMpcPlan {
   int steps, nu, nx, n;
   double timestep, age;  // s; age: since it began, by what Plan was told
   const double *ctrl, *states, *gain;
   int plans, failed;  // made so far; of these, without an answer
+  double clock;       // s: of the state that Plan was last called with, from that of the first: the sum of all `elapsed`
+  int refused;        // states and times that were none, of plans and of feedback
+  // answers given; of these, by an older plan since the last one had failed; all of them together, s
+  int64_t feedbacks, fallbacks;
+  double feedback_seconds;
 } pbMpcPlan;
+// Arrays are valid until the plan after the next call of Plan, or until Restart.
 PB_API pbMpcPlan pbMpc_Get(const pbMpc *mpc);
+// The same, with arrays of the caller's of these sizes that it is copied to, whole, while another thread makes plans; each may be
+// NULL.
+PB_API pbMpcPlan pbMpc_Copy(const pbMpc *mpc, double *ctrl, double *states, double *gain);
+
+// ---- what may change between plans --------------------------------------------------------------------------------------
+// The next plan is that of a task with these numbers; names are those of the task. pb_bad_argument, and nothing has changed:
+// there is no such thing (with a "did you mean"), the count does not fit, a number is none, with what was expected.
+//
+// The target of all terms of this name: one number, for all that they look at; a number for each component that they look at
+// (of free and ball joints as in qpos: quaternions have 4, of any length but zero); or such a row for each of their times, in
+// order. In the unit of the quantity. A term some of whose samples are missing keeps its target.
+PB_API PB_NODISCARD pbStatus pbMpc_SetTarget(pbMpc *mpc, const char *term, const double *target, size_t count);
+// The weight of all terms of this name, as in the task; of a constraint more than 0.
+PB_API PB_NODISCARD pbStatus pbMpc_SetWeight(pbMpc *mpc, const char *term, double weight);
+// Bounds of a variable, in the unit of its controls: one for all, one for each actuator, or one for each at every knot; NULL: as
+// they are. Lower ones are not above the upper ones; infinite ones are none. Feedback keeps them from now on.
+PB_API PB_NODISCARD pbStatus pbMpc_SetBounds(pbMpc *mpc, const char *variable, const double *lower, const double *upper,
+                                             size_t count);
+// A parameter of the model by its name (pbModel_Param: "body_mass", "body_mass:pole", "gravity:2"): one number for all, or each.
+// Derived constants follow, or stay, as the task says ("constants"). Not the time step: times of the loss depend on it.
+// pb_bad_input: the model has no meaning with it (pbModel_CheckParams).
+PB_API PB_NODISCARD pbStatus pbMpc_SetParameter(pbMpc *mpc, const char *name, const double *values, size_t count);
+// As newly made, with what has been set: the task's start is the plan, nothing is known of the one before, counts are zero.
+PB_API PB_NODISCARD pbStatus pbMpc_Restart(pbMpc *mpc);
 
 // ---- a controller with its plant ------------------------------------------------------------------------------------------
 // What "control" of a task file says (docs/task.md): how often plans are made of the task, for how long, and of which plant: the

@@ -215,8 +215,11 @@ static pbStatus decide(Run *r) {
   if (log->count == 0 || r->plant.time - r->planned >= r->interval - ample * h) PB_TRY(plan(r));
 
   double begun = pb_seconds(), later = r->plant.time - r->planned;
-  if (r->control->feedback) pbMpc_Feedback(r->mpc, later, r->measured, r->ctrl);
-  else follow(r, later);
+
+  // the plan's control, and its answer to where the plant is
+  if (!r->control->feedback) follow(r, later);
+  else if (pbMpc_Feedback(r->mpc, later, r->measured, r->ctrl) != pb_ok)
+    return pbContext_Fail(r->ctx, pb_not_finite, "the controller, step %ld: what was measured is no state", r->plant.steps);
   pbDecision *last = &log->decisions[log->count - 1];
   last->feedback = fmax(last->feedback, pb_seconds() - begun);
 

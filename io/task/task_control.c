@@ -79,6 +79,7 @@ static pbStatus read_world(pbTaskReader *r, const json_t *root, const json_t *pl
   if (!r->made) r->made = json_array();
   if (!world || !r->made || json_array_append_new(r->made, world) != 0) return no_memory(r);
 
+  // a task without a loss, of its own model
   c->world = pbContext_Alloc(r->ctx, sizeof *c->world);
   if (!c->world) return no_memory(r);
   c->world->ctx = r->ctx;
@@ -111,6 +112,7 @@ static pbStatus make_start(pbTaskReader *r, pbControl *c, const pbTask *task) {
   c->start = pbContext_AllocArray(r->ctx, (size_t)pbModel_StateSize(world->model) + 1, sizeof *c->start);
   if (!c->start) return no_memory(r);
 
+  // what the plan begins with, the rest as the plant's model has it
   PB_TRY(pbState_Init(r->ctx, world->model, world->theta, -1, c->start));
   pbPlant_CopyState(task->model, task->trajectories[0].x0, world->model, c->start);
   return pb_ok;
@@ -146,6 +148,7 @@ static pbStatus read_jump(pbTaskReader *r, const json_t *object, pbPush *push) {
   push->dofs = pbJoint_DofCount(m->jnt_type[joint]);
   if (!json_object_get(object, "velocity")) return pbTaskReader_FailAt(r, "velocity", "is missing: that of a joint jumps");
 
+  // nothing of a push
   for (size_t i = 0; i < 3; i++) {
     if (json_object_get(object, bodys[i]))
       return pbTaskReader_FailAt(r, bodys[i], "is a body's; a joint's velocity jumps at once");

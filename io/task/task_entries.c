@@ -52,13 +52,6 @@ void pbTaskEntries_Add(pbTaskEntries *e, size_t index, double value, double lowe
 }
 
 // ---- unknowns -------------------------------------------------------------------------------------------------------
-static double scaled(const pbVariable *v, double value) {
-  if (!v->logarithm) return value / v->scale;
-
-  // a lower bound of zero is no bound of the logarithm
-  return (value > 0 ? pbLog(value) : -INFINITY) / v->scale;
-}
-
 // Numbers of a variable, in the minimizer's coordinates, appended to the task's.
 pbStatus pbTask_AppendUnknowns(pbTaskReader *r, pbTask *task, pbVariable *v, const double *start, const double *lower,
                                const double *upper) {
@@ -70,7 +63,7 @@ pbStatus pbTask_AppendUnknowns(pbTaskReader *r, pbTask *task, pbVariable *v, con
     double *grown = pbContext_Resize(r->ctx, *all[k], count * sizeof(double));
     if (!grown) return pbTaskReader_Fail(r, pb_no_memory, "no memory for variables");
     *all[k] = grown;
-    for (int i = 0; i < v->count; i++) grown[task->n + i] = scaled(v, from[k][i]);
+    for (int i = 0; i < v->count; i++) grown[task->n + i] = pbVariable_Scaled(v, from[k][i]);
   }
 
   v->first = task->n;

@@ -202,7 +202,6 @@ static pbStatus read_constraint(pbTaskReader *r, const json_t *object, pbTerm *t
 static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   const char *type = t->formula ? "linear" : "squared";
   int which = 0;
-  bool mean = false;
   t->weight = 1;
   t->epsilon = 1e-8;
   t->delta = 1;
@@ -211,7 +210,7 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   PB_TRY(pbTaskReader_Real(r, object, "weight", &t->weight));
   PB_TRY(pbTaskReader_Real(r, object, "epsilon", &t->epsilon));
   PB_TRY(pbTaskReader_Real(r, object, "delta", &t->delta));
-  PB_TRY(pbTaskReader_Bool(r, object, "mean", &mean));
+  PB_TRY(pbTaskReader_Bool(r, object, "mean", &t->mean));
 
   // by its word
   while (which < TERM_TYPES && strcmp(type, term_types[which].name) != 0) which++;
@@ -221,7 +220,7 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   if (!(t->epsilon > 0) || !(t->delta > 0)) return pbTaskReader_Fail(r, pb_bad_input, "epsilon and delta must be positive");
 
   // the mean over the times that have a sample, not over components
-  if (mean) t->weight /= pbTerm_TimesSampled(t);
+  if (t->mean) t->weight /= pbTerm_TimesSampled(t);
   PB_TRY(read_discount(r, object, t));
   return read_constraint(r, object, t);
 }

@@ -16,22 +16,6 @@ static pbStatus target_room(const pbTaskReader *r, pbTerm *t, size_t rows) {
   return t->target ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for targets");
 }
 
-// Target quaternions, one for each of the three parts that use it, to unit length. One of whose numbers is missing is missing.
-static pbStatus normalize_quaternions(const pbTaskReader *r, const pbTerm *t, double *out) {
-  for (int i = 0; i < t->part_count; i++) {
-    double *q = out + t->parts[i].target, norm = 0;
-    if (t->parts[i].axis < 0) continue;
-
-    // the first of its parts does it, for the others nothing is left to do
-    for (int k = 0; k < 4; k++) norm += q[k] * q[k];
-    if (isnan(norm)) q[0] = q[1] = q[2] = q[3] = NAN;
-    if (norm <= 1e-12) return pbTaskReader_Fail(r, pb_bad_input, "a target quaternion is zero");
-    for (int k = 0; k < 4; k++) q[k] /= sqrt(norm);
-  }
-
-  return pb_ok;
-}
-
 // Row `row` of the target from a row of the data: the full quantity, what the term names, or its components.
 static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const pbTermLayout *l, size_t row, const double *data, size_t width) {
   double *out = t->target + row * (size_t)t->target_width;
@@ -52,7 +36,7 @@ static pbStatus fill_row(const pbTaskReader *r, pbTerm *t, const pbTermLayout *l
                              l->full_width, width);
   }
 
-  return normalize_quaternions(r, t, out);
+  return pbTerm_NormalizeTarget(t, out) ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "a target quaternion is zero");
 }
 
 // A target in the file: one number for all, one row for all times, or a row for each.

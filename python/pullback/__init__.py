@@ -18,7 +18,7 @@ from . import _core
 from .bridge import from_mujoco
 from .build import build_info
 from .commands import audit, check, energies, info, inspect, optimize, train, view
-from .control import Mpc, Plan
+from .control import Mpc, Plan, PlanNow
 from .energy import Energy
 from .errors import ArgumentError, CapacityError, Error, FileError, InputError, NotDifferentiableError, StepError, UnsupportedError
 from .identify import Fit, identify, recording
@@ -31,7 +31,7 @@ from .spec import Spec
 from .state import State
 
 __version__ = _core.version
-__all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Fit", "Gradient", "InputError", "Model", "Mpc", "NotDifferentiableError", "Objective", "Plan", "Rollout",
+__all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Fit", "Gradient", "InputError", "Model", "Mpc", "NotDifferentiableError", "Objective", "Plan", "PlanNow", "Rollout",
            "Seen", "Spec", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "from_mujoco", "identify", "info", "inspect", "load", "loads", "optimize", "plot", "recording", "train", "view"]
 
 if _typing.TYPE_CHECKING:  # for which a function of modules would take every name for one that is there

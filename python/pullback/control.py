@@ -26,9 +26,11 @@ class Plan:
 
     iterations    of iLQR
     loss          of the plan; guess_loss: of the last one, moved to now
-    seconds       all of it; linearize_seconds, plan_seconds, run_seconds: by phase
+    seconds       all of it; linearize_seconds, plan_seconds, run_seconds: of iterations, by what they do
     late          it took longer than its limit
-    converged     nothing was left to gain
+    converged     nothing was left to gain, and constraints are met
+    prepare_seconds, iterate_seconds, finish_seconds    by phase: the last plan is moved to now; iterations; gains, and the plan handed over
+    violation     of constraints, the largest by its tolerance: 1 and less is met; 0 without constraints
     """
 
     iterations: int
@@ -40,6 +42,36 @@ class Plan:
     run_seconds: float
     late: bool
     converged: bool
+    prepare_seconds: float
+    iterate_seconds: float
+    finish_seconds: float
+    violation: float
+
+
+@dataclass(frozen=True)
+class PlanNow:
+    """A plan with all that belongs to it, as it was at one moment, whoever makes another meanwhile.
+
+    ctrl        controls (steps, nu);  states: by field, (steps + 1, ...) each;  gains (steps, nu, TangentSize)
+    age         s, from the state that it began with to the last one that plan was called with: 0, or since plans failed
+    plans, failed       made so far; of these, without an answer
+    clock       s, of that state on the clock of plans: the sum of all elapsed
+    refused             states and times that were none, of plans and of control
+    answers, fallbacks  of control; of these, by an older plan since the last one had failed
+    control_seconds     of all answers together
+    """
+
+    ctrl: Array
+    states: dict[str, Array]
+    gains: Array
+    age: float
+    plans: int
+    failed: int
+    clock: float
+    refused: int
+    answers: int
+    fallbacks: int
+    control_seconds: float
 
 
 class Mpc:
@@ -56,8 +88,10 @@ class Mpc:
                 depend on it
     timestep    s, of the plan's model;  steps: of the horizon
 
-    Raises what optimize raises for the task, and InputError where it cannot be planned again and again, with the reason. One object serves one
-    thread at a time: others wait.
+    Terms of the task that are constraints are met by multipliers, which are kept from plan to plan and moved in time as the controls are.
+
+    Raises what optimize raises for the task, and InputError where it cannot be planned again and again, with the reason. Any thread may call control
+    and read while another one plans: they wait for microseconds. Plans and changes wait for each other.
     """
 
     def __init__(self, task: Path | Mapping[str, Any], *, threads: int | None = 1, allow_root: Path | Sequence[Path] = ()) -> None:
@@ -99,47 +133,92 @@ class Mpc:
             raise ArgumentError(f"seconds: expected more than 0, found {late:g}")
         return Plan(*self._mpc.plan(float(real(elapsed, "elapsed")), self._flat(state), whole(iterations, "iterations", 1), late))
 
-    def control(self, state: State | ArrayLike | Mapping[str, ArrayLike], *, time: float = 0.0) -> Array:
+    def control(self, state: State | ArrayLike | Mapping[str, ArrayLike], *, time: float = 0.0, at: float | None = None) -> Array:
         """Controls (nu,) at a state, `time` seconds after the one that plan was last called with: the plan's, with its answer to how far the
-        state is off, within the limits of the task's variables. Before the first plan those of the task's start."""
+        state is off, within the limits of the task's variables. Before the first plan those of the task's start.
+
+        at    s, in place of time, on the clock of plans, the sum of all elapsed: for a thread that does not know which plan another one makes
+        """
+        if at is not None and time != 0:
+            raise ArgumentError("control: expected time or at, found both")
         ctrl = np.empty(self._nu)
-        self._mpc.feedback(float(real(time, "time")), self._flat(state), ctrl)
+        when = float(real(time, "time")) if at is None else float(real(at, "at"))
+        self._mpc.feedback(at is not None, when, self._flat(state), ctrl)
         return ctrl
 
-    def _get(self, which: int, shape: tuple[int, ...]) -> Array:
-        return np.frombuffer(self._mpc.get()[which]).reshape(shape)
+    def set(self, *, targets: Mapping[str, ArrayLike] | None = None, weights: Mapping[str, float] | None = None,
+            bounds: Mapping[str, tuple[ArrayLike | None, ArrayLike | None]] | None = None, parameters: Mapping[str, ArrayLike] | None = None) -> None:
+        """Changes numbers of the task, by the names that it has there: the next plan is that of a task with these.
+
+            mpc.set(targets={"place": .5}, weights={"effort": .01}, bounds={"force": (-5, 5)}, parameters={"body_mass:pole": .2})
+
+        targets       of all terms of a name, in the unit of the quantity: one number, one for each component that they look at (quaternions have 4), or
+                      such a row for each of their times
+        weights       of all terms of a name, as in the task; of constraints more than 0
+        bounds        (lower, upper) of a variable, in the unit of its controls: one for all, one for each actuator or (knots, actuators); None: as it is;
+                      -inf, inf: none. control keeps them from now on
+        parameters    of the model (docs/parameters.md), one number for all or each: not the time step. Derived constants follow as the task says
+
+        Raises ArgumentError with the name and what was expected, and InputError where the model has no meaning with a parameter: what stands before it here
+        is set, it and what comes after it are not.
+        """
+        for name, target in (targets or {}).items():
+            self._mpc.set("target", name, np.ravel(real(target, name)))
+        for name, weight in (weights or {}).items():
+            self._mpc.set_weight(name, float(shaped(weight, (), name)))
+        for name, pair in (bounds or {}).items():
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2 or (pair[0] is None and pair[1] is None):
+                raise ArgumentError(f"{name}: expected (lower, upper), found {pair!r}")
+            given = [None if side is None else np.atleast_1d(real(side, name, finite=False)).ravel() for side in pair]
+            sizes = {side.size for side in given if side is not None} - {1}
+            if len(sizes) > 1:
+                raise ArgumentError(f"{name}: expected as many lower as upper bounds, found {given[0].size} and {given[1].size}")
+            size = max(sizes, default=1)
+            self._mpc.set_bounds(name, *(side if side is None or side.size != 1 else np.full(size, side[0]) for side in given))
+        for name, value in (parameters or {}).items():
+            self._mpc.set("parameter", name, np.ravel(real(value, name)))
+
+    def restart(self) -> None:
+        """As newly made, with what has been set: the task's start is the plan, nothing is known of the one before, counts and clock are zero."""
+        self._mpc.restart()
+
+    def read(self) -> PlanNow:
+        """The plan, all of it of one moment, also while another thread plans."""
+        ctrl, states, gains, *numbers = self._mpc.get()
+        flat = np.frombuffer(states).reshape(self.steps + 1, len(self._start))
+        return PlanNow(np.frombuffer(ctrl).reshape(self.steps, self._nu), {name: flat[:, place] for name, place in self._slots.items()},
+                       np.frombuffer(gains).reshape(self.steps, self._nu, self._n), *numbers)
 
     @property
     def ctrl(self) -> Array:
         """Controls of the plan (steps, nu)."""
-        return self._get(0, (self.steps, self._nu))
+        return self.read().ctrl
 
     @property
     def states(self) -> dict[str, Array]:
         """States of the plan by field, (steps + 1, ...) each: states["qpos"]."""
-        flat = self._get(1, (self.steps + 1, len(self._start)))
-        return {name: flat[:, place] for name, place in self._slots.items()}
+        return self.read().states
 
     @property
     def gains(self) -> Array:
         """Gains (steps, nu, TangentSize): a state that is off the plan's by d, in its tangent space (dq, dv, dact), is answered by gains @ d; zero
         for controls at their limits and before the first plan."""
-        return self._get(2, (self.steps, self._nu, self._n))
+        return self.read().gains
 
     @property
     def age(self) -> float:
         """Seconds from the state that the plan began with to the last one that plan was called with: 0, or since plans failed."""
-        return self._mpc.get()[3]
+        return self.read().age
 
     @property
     def plans(self) -> int:
         """How many plans were made so far."""
-        return self._mpc.get()[4]
+        return self.read().plans
 
     @property
     def failed(self) -> int:
         """How many of them had no answer."""
-        return self._mpc.get()[5]
+        return self.read().failed
 
     def __repr__(self) -> str:
         return f"<Mpc: {self.steps} steps of {self.timestep:g} s, {words((self._nu,))} controls, {self.plans} plans>"

@@ -62,6 +62,82 @@ void pbTask_ClearMultipliers(pbTask *task) {
   task->same = false;
 }
 
+// ---- moved in time ----------------------------------------------------------------------------------------------------
+// The term's shifts as they would be looked at `later`: between two times on a line, beyond the last that of the last. The state
+// at the end of the horizon, which losses weigh otherwise than those before, stays by itself. Rows are read at their own place
+// and behind it alone, so they may be written in place.
+static void shift_in_time(const pbTermSet *set, const pbTerm *term, double later) {
+  double *shift = term->constraint->shift, h = set->timestep;
+  int parts = term->part_count, last = term->step_count - 1, from = 0;
+  while (last >= 0 && term->steps[last] == set->steps) last--;
+  PB_ASSERT(later > 0);
+
+  for (int k = 0; k <= last; k++) {
+    double at = pbTerm_Time(term, k, h) + later;
+    while (from < last && pbTerm_Time(term, from + 1, h) <= at + 1e-9 * h) from++;
+
+    // times are sums of steps but for rounding
+    int next = from < last ? from + 1 : last;
+    double begin = pbTerm_Time(term, from, h), length = pbTerm_Time(term, next, h) - begin;
+    double part = length > 0 ? fmin(fmax((at - begin) / length, 0), 1) : 0;
+    if (part < 1e-9) part = 0;
+
+    // each component by itself
+    for (int i = 0; i < parts; i++) shift[k * parts + i] = (1 - part) * shift[from * parts + i] + part * shift[next * parts + i];
+  }
+}
+
+void pbTask_ShiftMultipliers(pbTask *task, double later) {
+  int t = 0, i = -1;
+  PB_ASSERT(later >= 0);
+
+  for (pbTerm *term; (term = next_constraint(task, &t, &i));) {
+    pbMultipliers *m = term->constraint;
+    size_t count = samples_of(term);
+
+    // y = 2 w s
+    for (size_t k = 0; k < count; k++) m->shift[k] *= m->stiffness;
+    m->stiffness = 1;
+    m->worst = INFINITY;
+    if (later > 0) shift_in_time(&task->trajectories[t].terms, term, later);
+  }
+  task->same = false;
+}
+
+// ---- by what is off -----------------------------------------------------------------------------------------------------
+// Does a term look at positions and velocities alone? Those of the state that is begun with are given.
+static bool is_of_state(const pbTerm *term) {
+  bool state = term->quantity != pb_observedControl && term->quantity != pb_observedSensor;
+
+  // of a formula each of what it sees
+  int inputs = term->formula ? term->formula->input_count : 0;
+  for (int i = 0; i < inputs; i++) state &= is_of_state(&term->formula->inputs[i]);
+  return state;
+}
+
+double pbTerm_WorstToCome(const pbTrajectory *tr, const pbTerm *term) {
+  double worst = 0;
+  int row = 0;
+  bool given = is_of_state(term);
+  PB_ASSERT(term->constraint);
+
+  // as term_at does, but for what is given
+  for (int k = 0; k < term->step_count; k++) {
+    double squares = 0, d;
+    row = pbTermSet_Row(&tr->terms, row, term->steps[k]);
+    if (given && term->steps[k] == 0) continue;
+    for (int i = 0; i < term->part_count; i++) {
+      if (!pbTerm_DeviationAt(&tr->terms, term, k, row, i, tr->ctrl_now, &d)) continue;
+      d = pbTerm_Violation(term, d);
+      squares += d * d;
+    }
+
+    worst = fmax(worst, sqrt(squares));
+  }
+
+  return worst;
+}
+
 // Shifts by what is off.
 static void move_shifts(const pbTrajectory *tr, pbTerm *term) {
   pbMultipliers *m = term->constraint;
@@ -89,16 +165,27 @@ static void stiffen(const pbTerm *term, pbMultipliers *m) {
   for (size_t k = 0; k < count; k++) m->shift[k] /= growth;
 }
 
-bool pbTask_MoveMultipliers(pbTask *task) {
+double pbTask_Stiffness(const pbTask *task) {
+  int t = 0, i = -1;
+  double most = 1;
+
+  // each grows by itself
+  for (const pbTerm *term; (term = next_constraint(task, &t, &i));) most = fmax(most, term->constraint->stiffness);
+  return most;
+}
+
+bool pbTask_MoveMultipliers(pbTask *task, pbMultiplierMove how) {
   int t = 0, i = -1;
   bool met = true;
 
   for (pbTerm *term; (term = next_constraint(task, &t, &i));) {
     pbMultipliers *m = term->constraint;
-    double worst = term->deviation;
-    move_shifts(&task->trajectories[t], term);
+    const pbTrajectory *tr = &task->trajectories[t];
+    double worst = how.to_come ? pbTerm_WorstToCome(tr, term) : term->deviation;
+    move_shifts(tr, term);
     met &= worst <= m->tolerance;
-    if (worst > m->tolerance && worst > enough * m->worst && m->stiffness < most_stiffness) stiffen(term, m);
+    bool stiffer = worst > m->tolerance && worst > enough * m->worst && m->stiffness < most_stiffness;
+    if (stiffer && how.may_stiffen) stiffen(term, m);
     m->worst = worst;
   }
   task->same = false;

@@ -601,7 +601,7 @@ static pbStatus look_at_constraints(Loop *l, bool *again) {
 
   // nothing but multipliers could help what has no iteration left to make
   PB_TRY(evaluate_aside(l->task, i.best));
-  met = pbTask_MoveMultipliers(l->task);
+  met = pbTask_MoveMultipliers(l->task, (pbMultiplierMove){.may_stiffen = true});
   if (met && ended) return pb_ok;
 
   // a search that ended at once, with constraints that will not come closer, ends

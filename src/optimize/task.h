@@ -86,6 +86,7 @@ typedef struct pbTerm {
   double weight;    // "mean" is already in it
   double epsilon;   // norm: sqrt(|d|^2 + epsilon^2)
   double delta;     // huber: quadratic up to here
+  bool mean;        // the weight given was divided by the times sampled
   double discount;  // 1/s: the weight of a state at time t is weight exp(-discount t)
   double *factor;   // step_count: those exponentials; NULL: all one
   int part_count;
@@ -145,6 +146,8 @@ void pbHosted_Free(pbContext *ctx, pbHosted *hosted);
 // Value of the term, and what it adds to the set's bars; false: set->fault says why not.
 bool pbHosted_Value(pbTermSet *set, pbTerm *term, const double *ctrl, bool pull, double *ctrl_bar);
 void pbTermSet_DropLast(pbTermSet *set);  // its last term
+// Quaternions of a row of the target to length one; one with a number that is missing is missing. False: one is zero.
+bool pbTerm_NormalizeTarget(const pbTerm *term, double *row);
 void pbTermSet_Free(pbTermSet *set);
 pbRolloutOutput pbTermSet_Output(const pbTermSet *set);
 // Value of the loss and of each term from what Forward wrote; bars (and ctrl_bar (steps, nu), added to, may be NULL) if
@@ -425,6 +428,7 @@ void pbTask_Values(const pbTask *task, const double *z, double *value);  // phys
 // After the file is read: memory for what unknowns mean; the same with rollouts and losses, and n, m.
 PB_NODISCARD pbStatus pbTask_SetUpRun(pbTask *task);
 PB_NODISCARD pbStatus pbTask_SetUp(pbTask *task);
+double pbVariable_Scaled(const pbVariable *v, double value);  // the unknown whose value it is, of one that stands alone
 // The row that unknown k of a variable belongs to, or NULL.
 const pbDirectionRow *pbVariable_Row(const pbVariable *v, int k);
 // Parameters that are unknowns or follow them, from task->value. pb_not_finite: a formula has no value or no derivative there.
@@ -457,8 +461,8 @@ void pbTask_PullFollowers(const pbTask *task, double *gradient);            // f
 void pbTask_PushFollowers(const pbTask *task, int unknown, double *theta);  // added to
 // theta_used, x0_now, ctrl_now of every trajectory from z.
 PB_NODISCARD pbStatus pbTask_Apply(pbTask *task, const double *z);
-// Controls (nu) of a step within the bounds of the knots that act there.
-void pbTask_LimitControls(const pbTask *task, int t, int step, double *ctrl);
+// Bounds of the controls (nu each) of a step by the knots that act there; infinite of what is no unknown.
+void pbTask_ControlBounds(const pbTask *task, int t, int step, double *lower, double *upper);
 // ctrl_now of one step of a trajectory, by the knots that act there. No other thread is at that trajectory.
 void pbTask_ApplyControlsAt(pbTask *task, int t, const double *z, int step);
 // Pullbacks of a rollout give gradients by the fields of theta that variables are entries of, and by no others: the variables'
@@ -516,10 +520,18 @@ void pbMultipliers_Free(pbContext *ctx, pbMultipliers *multipliers);
 bool pbTask_IsConstrained(const pbTask *task);
 // As before the first move: constraints are weighed as other terms are.
 void pbTask_ClearMultipliers(pbTask *task);
-// After an evaluation: multipliers move by what is off, and what has not come closer becomes stiffer. Says whether all are within
-// their tolerances.
-bool pbTask_MoveMultipliers(pbTask *task);
+// After an evaluation: multipliers move by what is off, and what has not come closer becomes stiffer, if it may. Says whether all
+// are within their tolerances; to_come: without the state that is begun with, where that alone is looked at.
+typedef struct pbMultiplierMove {
+  bool may_stiffen, to_come;
+} pbMultiplierMove;
+bool pbTask_MoveMultipliers(pbTask *task, pbMultiplierMove how);
+double pbTerm_WorstToCome(const pbTrajectory *trajectory, const pbTerm *term);  // the largest deviation, likewise
+double pbTask_Stiffness(const pbTask *task);                                    // how many times a weight counts, at most
 const pbTerm *pbTask_WorstConstraint(const pbTask *task);  // by its tolerance, of the last evaluation; NULL: all are met
+// For a task that begins `later` seconds after: what was known of times then is known of times now, of those beyond the last
+// what was known of it. Weights are as given, multipliers stay.
+void pbTask_ShiftMultipliers(pbTask *task, double later);
 size_t pbTask_MultiplierNumbers(const pbTask *task);
 void pbTask_SaveMultipliers(const pbTask *task, double *numbers);
 void pbTask_LoadMultipliers(pbTask *task, const double *numbers);

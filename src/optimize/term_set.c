@@ -1,5 +1,6 @@
 // A set of terms: its memory, which states they look at, what a rollout is to write for them and which cotangents it takes.
 // Tests: tests/unit/test_task.c.
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -50,6 +51,21 @@ static void free_formula(pbContext *ctx, pbFormula *f) {
 
   void *all[] = {f->inputs, f->in, f->value, f->slope, f};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
+}
+
+bool pbTerm_NormalizeTarget(const pbTerm *t, double *row) {
+  for (int i = 0; i < t->part_count; i++) {
+    double *q = row + t->parts[i].target, norm = 0;
+    if (t->parts[i].axis < 0) continue;
+
+    // one for each of the three parts that use it: the first of them does it, for the others nothing is left to do
+    for (int k = 0; k < 4; k++) norm += q[k] * q[k];
+    if (isnan(norm)) q[0] = q[1] = q[2] = q[3] = NAN;
+    if (norm <= 1e-12) return false;
+    for (int k = 0; k < 4; k++) q[k] /= sqrt(norm);
+  }
+
+  return true;
 }
 
 void pbTermSet_DropLast(pbTermSet *set) {

@@ -14,6 +14,13 @@
 #include "optimize/task.h"
 
 static double physical(const pbVariable *v, double z) { return v->logarithm ? pbExp(v->scale * z) : v->scale * z; }
+
+double pbVariable_Scaled(const pbVariable *v, double value) {
+  if (!v->logarithm) return value / v->scale;
+
+  // a lower bound of zero is no bound of the logarithm
+  return (value > 0 ? pbLog(value) : -INFINITY) / v->scale;
+}
 static double slope(const pbVariable *v, double value) { return v->logarithm ? v->scale * value : v->scale; }
 static bool of_theta(const pbVariable *v) {
   return v->kind == pb_varyParam || v->kind == pb_varySets || v->kind == pb_varyInertia;
@@ -211,13 +218,20 @@ void pbTask_ApplyControlsAt(pbTask *task, int t, const double *z, int step) {
   }
 }
 
-// What bounds of a knot, and of the one after it, are in between.
+// What bounds of a knot, and of the one after it, are in between; at a knot its own, for an infinite one times zero is none.
 static double between_knots(const pbVariable *v, const double *bound, double right) {
-  double here = physical(v, bound[0]);
-  return right > 0 ? (1 - right) * here + right * physical(v, bound[v->index_count]) : here;
+  double here = physical(v, bound[0]), next = right > 0 ? physical(v, bound[v->index_count]) : here;
+  if (right == 0 || right == 1) return right > 0 ? next : here;
+  return (1 - right) * here + right * next;
 }
 
-void pbTask_LimitControls(const pbTask *task, int t, int step, double *ctrl) {
+void pbTask_ControlBounds(const pbTask *task, int t, int step, double *lower, double *upper) {
+  int nu = pb_controls(task->model);
+  for (int a = 0; a < nu; a++) {
+    lower[a] = -INFINITY;
+    upper[a] = INFINITY;
+  }
+
   for (int i = 0; i < task->variable_count; i++) {
     const pbVariable *v = &task->variables[i];
     if (v->kind != pb_varyControl || !(v->trajectory < 0 || v->trajectory == t)) continue;
@@ -225,9 +239,8 @@ void pbTask_LimitControls(const pbTask *task, int t, int step, double *ctrl) {
     double right;
     int first = v->first + pbVariable_Knot(v, step, task->trajectories[t].steps, &right) * v->index_count;
     for (int a = 0; a < v->index_count; a++) {
-      double low = between_knots(v, task->lower + first + a, right), high = between_knots(v, task->upper + first + a, right);
-      double *u = &ctrl[v->index[a]];
-      *u = fmin(fmax(*u, fmin(low, high)), fmax(low, high));
+      lower[v->index[a]] = between_knots(v, task->lower + first + a, right);
+      upper[v->index[a]] = between_knots(v, task->upper + first + a, right);
     }
   }
 }

@@ -90,6 +90,85 @@ def test_a_plan_that_cannot_be_run_leaves_the_last():
     assert mpc.plan(there, elapsed=.02).loss > 0 and mpc.age == 0
 
 
+NAMED = {**TASK, "variables": [{"name": "force", "control": True, "lower": -10, "upper": 10}],
+         "loss": [{"name": "upright", "qpos": "a", "at": "all", "weight": 10}, {"name": "place", "qpos": "x", "at": "all"},
+                  {"name": "effort", "control": True, "at": "all", "weight": .001}]}
+
+
+def test_what_changes_is_a_task_with_these_numbers():
+    there, other = {"qpos": [0, .2]}, pb.Mpc({
+        **NAMED, "parameters": {"body_mass:2": .3}, "variables": [{"name": "force", "control": True, "lower": -3, "upper": 8}],
+        "loss": [NAMED["loss"][0], {**NAMED["loss"][1], "target": [.01 * k for k in range(41)]}, {**NAMED["loss"][2], "weight": .02}]})
+    mpc = pb.Mpc(NAMED)
+    mpc.plan(there)
+    mpc.set(targets={"place": np.arange(41) * .01}, weights={"effort": .02}, bounds={"force": (-3, [8.])}, parameters={"body_mass:2": .3})
+    mpc.restart()
+    assert mpc.plans == 0
+    told = [m.plan(there, iterations=4) for m in (mpc, other)]
+    assert told[0].loss == told[1].loss and np.array_equal(mpc.ctrl, other.ctrl) and np.array_equal(mpc.gains, other.gains)
+    mpc.set(bounds={"force": (None, 2)})
+    mpc.set(targets={"place": .5}, bounds={"force": (-np.inf, None)})
+    assert mpc.plan({"qpos": [0, .6]}, iterations=20).loss > 0 and mpc.ctrl.max() <= 2
+
+
+@pytest.mark.parametrize("change,words", [
+    ({"targets": {"plase": 0}}, "did you mean 'place'"), ({"targets": {"place": [0, 1]}}, "expected 1 number, 1 or 41 \\(41 times\\), found 2"),
+    ({"targets": {"place": np.nan}}, "nan"), ({"weights": {"place": [1, 2]}}, "expected shape"), ({"weights": {"force": 1}}, "no term of the loss"),
+    ({"bounds": {"force": 3}}, "expected \\(lower, upper\\)"), ({"bounds": {"force": (3, 2)}}, "is above its upper one"),
+    ({"bounds": {"force": (None, None)}}, "expected \\(lower, upper\\)"), ({"bounds": {"force": ([1, 1, 1], [2, 2])}}, "expected as many lower as upper"),
+    ({"bounds": {"force": (np.nan, 2)}}, "NaN"), ({"parameters": {"timestep": .1}}, "time step"), ({"parameters": {"mass": 1}}, "mass"),
+    ({"parameters": {"body_mass": [1, 2]}}, "found 2")])
+def test_changes_that_are_refused(change, words):
+    mpc = pb.Mpc(NAMED)
+    with pytest.raises(pb.ArgumentError, match=words):
+        mpc.set(**change)
+    other = pb.Mpc(NAMED)
+    assert mpc.plan({"qpos": [0, .2]}).loss == other.plan({"qpos": [0, .2]}).loss
+    with pytest.raises(pb.InputError, match="body_mass"):
+        mpc.set(parameters={"body_mass:2": -1})
+
+
+def test_a_constraint_is_met_plan_after_plan():
+    always = [*NAMED["loss"], {"qvel": True, "at": "all", "weight": .1}]
+    last = [{"qpos": "a", "weight": 200}, {"qvel": True, "weight": 10}, {"name": "place", "qpos": "x", "weight": 20}]
+    wall = {"name": "wall", "qpos": "x", "at": "all", "type": "below", "target": .1, "constraint": True, "weight": 50}
+    mpc, model = pb.Mpc({**NAMED, "steps": 50, "loss": [*always, *last, wall]}), pb.loads(CART)
+    mpc.set(targets={"place": .5})
+    state, most = model.init(), 0
+    told = mpc.plan(state, iterations=200)
+    assert told.converged and told.violation <= 1 and mpc.states["qpos"][:, 0].max() <= .1 + 1e-6
+    for k in range(200):
+        if k:
+            told = mpc.plan(state, elapsed=.02)
+        model.step_into(state, mpc.control(state))
+        most = max(most, state.qpos[0])
+    assert .099 < most < .1 + 5e-4 and abs(state.qpos[0] - .1) < 1e-4
+
+
+def test_answers_and_copies_do_not_wait_for_a_plan():
+    mpc, stop, seen = pb.Mpc({**NAMED, "steps": 400}), threading.Event(), []
+
+    def ask():
+        while not stop.is_set():
+            now = mpc.read()
+            seen.append((now.plans, len(now.ctrl), mpc.control({"qpos": [0, .1]}, at=now.clock)[0]))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for k in range(10):
+        told = mpc.plan({"qpos": [0, .2 + .01 * k]}, elapsed=.02, iterations=20)
+    stop.set()
+    thread.join()
+    now = mpc.read()
+    assert now.plans == 10 and now.answers == len(seen) > 10 and now.fallbacks == now.refused == 0 and now.clock == pytest.approx(.2)
+    assert told.prepare_seconds + told.iterate_seconds + told.finish_seconds == pytest.approx(told.seconds, rel=1e-6)
+    assert 0 < now.control_seconds < 1
+
+    with pytest.raises(pb.StepError):
+        mpc.plan({"qvel": [1e11, 0]}, elapsed=.02)
+    assert mpc.control({"qpos": [0, .1]}, time=.01) == mpc.control({"qpos": [0, .1]}, at=.23) and mpc.read().fallbacks == 2 and mpc.read().age == .02
+
+
 def test_threads_wait_for_each_other():
     mpc, losses = pb.Mpc(TASK), []
 
@@ -110,7 +189,6 @@ def test_threads_wait_for_each_other():
     ({**TASK, "variables": [{"control": True}, {"state": "qvel"}]}, "a variable is none of controls"),
     ({**TASK, "trajectories": [{"steps": 5}, {"steps": 6}], "variables": [{"control": True, "trajectory": 0}]}, "several trajectories"),
     ({**TASK, "variables": [{"parameter": "body_mass"}]}, "neither of controls nor of an initial state"),
-    ({**TASK, "loss": [*TASK["loss"], {"qpos": "x", "type": "below", "target": 1, "constraint": True}]}, "a term is a constraint"),
     ({**TASK, "steps": 0}, "step"), ({**TASK, "loss": []}, "loss")])
 def test_tasks_that_cannot_be_planned(task, words):
     with pytest.raises(pb.InputError, match=words):
@@ -126,6 +204,9 @@ def test_tasks_that_cannot_be_planned(task, words):
     (lambda m: m.plan({}, iterations=0), pb.ArgumentError, "iterations"),
     (lambda m: m.plan({}, seconds=0), pb.ArgumentError, "seconds"),
     (lambda m: m.control([1]), pb.ArgumentError, "state: expected shape"),
+    (lambda m: m.control({}, time=np.inf), pb.ArgumentError, "time"),
+    (lambda m: m.control({}, time=1, at=1), pb.ArgumentError, "found both"),
+    (lambda m: m.control({"qpos": [0, np.nan]}), pb.ArgumentError, "is nan"),
     (lambda m: m.plan(pb.State(pb.loads(CART), np.tile(pb.loads(CART).init().flat, (2, 1)))), pb.ArgumentError, "one world"),
     (lambda m: pb.Mpc(None), pb.ArgumentError, "expected a path or a dict")])
 def test_what_is_refused(call, error, words):
