@@ -106,6 +106,8 @@ FAULTS = [
      "time step: pushed forward, the time of a state stays"),
     ("src/optimize/terms.c", "if (s->timestep_bar) sum += *s->timestep_bar * t->timestep;", "", "unit/test_timestep",
      "time step: a gradient by one or two unknowns leaves the time out"),
+    ("io/task/task_loss_alone.c", "if (begins && gradient->theta)", "if (!begins)", "pytest:tests/oracle/test_staged.py",
+     "loss alone: the time of a formula does not depend on the time step"),
     ("src/optimize/carry.c", "(double)(((int64_t)knot * steps + v->knots - 1) / v->knots)", "(double)((int64_t)knot * steps / v->knots)",
      "unit/test_stages", "stages: knots are taken from the step before the one at which they act"),
     ("src/optimize/carry.c", "width = v->index_count, knot = last;", "width = v->index_count, knot = 0;", "unit/test_stages",

@@ -1,10 +1,11 @@
 // The "loss" of a task file on a rollout that is the caller's own.
-// Tests: tests/unit/test_task.c, tests/unit/test_task_terms.c.
+// Tests: tests/unit/test_task.c, tests/unit/test_task_terms.c, tests/oracle/test_staged.py.
 #include <math.h>
 #include <stdint.h>
 
 #include "base/context.h"
 #include "io/task/task_reader.h"
+#include "model/model.h"
 
 struct pbLoss {
   pbContext *ctx;
@@ -23,6 +24,10 @@ static pbStatus read_loss_only(pbTaskReader *r, const json_t *root, int trajecto
   loss = json_object_get(json_array_get(list, (size_t)trajectory), "loss");
   if (!loss) loss = json_object_get(root, "loss");
   if (!loss) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
+
+  // formulas of the time have a slope by the time step
+  set->timestep_bar = pbContext_AllocArray(r->ctx, 1, sizeof(double));
+  if (!set->timestep_bar) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a loss");
 
   pbTaskReader_Enter(r, "loss");
   PB_TRY(pbTask_ReadLoss(r, loss, set));
@@ -68,8 +73,10 @@ pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, 
                          pbCertificate *certificate) {
   pbRolloutOutput output = pbTermSet_Output(&loss->terms);
 
-  // a pullback that goes on has what controls cost by themselves
-  double *ctrl_bar = gradient && !pbRollout_GoesOn(rollout) ? gradient->ctrl : NULL;
+  // a pullback that goes on has what controls and times cost by themselves
+  bool begins = gradient && !pbRollout_GoesOn(rollout);
+  double *ctrl_bar = begins ? gradient->ctrl : NULL;
+  const pbModel *m = loss->terms.model;
 
   if (input->constant && loss->terms.uses[pb_observedControl])
     return pbContext_Fail(loss->ctx, pb_bad_argument, "a loss on controls needs a row of controls for every step");
@@ -77,6 +84,7 @@ pbStatus pbLoss_Gradient(pbLoss *loss, pbRollout *rollout, const double *theta, 
   PB_TRY(pbRollout_Forward(rollout, theta, x0, input, &output));
   *value = pbTermSet_Value(&loss->terms, input->ctrl, true, ctrl_bar);
   if (!isfinite(*value)) return pbContext_Fail(loss->ctx, pb_not_finite, "the loss is not finite");
+  if (begins && gradient->theta) gradient->theta[m->timestep - m->theta0] += *loss->terms.timestep_bar;
 
   // the value has set the cotangents of all terms
   pbRolloutBar bar = pbTermSet_Bar(&loss->terms);

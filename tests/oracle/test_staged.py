@@ -81,3 +81,20 @@ def test_the_last_stage_is_the_task(run, tmp_path):
     run("optimize", tmp_path / "task.json", "-q", "--start", tmp_path / "r.json", "-o", tmp_path / "again.json", code=(0, 1))
     r, again = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("r", "again"))
     assert again["stages"][0]["start_loss"] != r["stages"][0]["start_loss"]
+
+
+def test_the_time_of_a_formula_by_the_time_step(run, tmp_path):
+    """A loss alone: its gradient by the time step has what formulas of the time have by it."""
+    model = CART.replace('pos=".6 0 .1"', 'pos=".6 0 3"')  # nothing touches
+    loss = [{"formula": "t^2*(1 + a)", "inputs": {"a": {"qpos": "angle"}}, "at": "all"}, {"qpos": "x", "target": .3}]
+    task = {"model": model, "steps": 40, "controls": [1.5], "variables": [{"control": True}], "loss": loss}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+
+    def at(h, name):
+        path = tmp_path / "task.json"
+        run("gradient", path, "--loss", path, "--wrt", "param", "--param", f"timestep={h!r}", "-o", tmp_path / name)
+        return np.load(tmp_path / name)
+
+    low, here, high = (at(h, f"{k}.npz") for k, h in enumerate((.02 - 1e-6, .02, .02 + 1e-6)))
+    quotient = float(high["loss"] - low["loss"]) / 2e-6
+    assert abs(here["param/timestep"] - quotient) <= 1e-6 * abs(quotient), (here["param/timestep"], quotient)
