@@ -32,6 +32,16 @@ UNFINISHED = PLACE / "unfinished.json"
 # file, text, what stands there instead, the test that must fail (ctest's -R, or pytest:PATH[::NAME]), why. After assert: the test must
 # end at an assertion (src/base/assert.h); all others have to notice without any.
 FAULTS = [
+    ("io/control/run.c", "r->queue + (step + slots - 1) % slots * nu", "r->queue + step % slots * nu",
+     "pytest:tests/oracle/test_control.py::test_pushes_delay_noise", "a controller: controls act at once whatever the delay"),
+    ("io/control/run.c", "first ? 0 : r->plant.time - r->planned", "0 * (double)first",
+     "pytest:tests/oracle/test_control.py::test_intervals_and_feedback", "a controller: the guess is not moved in time"),
+    ("io/control/run.c", "if (k < r->recorded) return", "if (k > r->recorded) return",
+     "pytest:tests/oracle/test_control.py::test_bits_threads_and_replays", "a controller: a record's iterations are not made again"),
+    ("io/control/plant.c", "end > first ? end : first + 1", "end >= first ? end + 1 : first + 1",
+     "pytest:tests/oracle/test_control.py::test_pushes_delay_noise", "a controller: a push lasts a step too long"),
+    ("io/control/process.c", "part->place ? part->place[k] : k)] = json", "k)] = json",
+     "pytest:tests/oracle/test_control.py::test_names_in_another_order", "a plant in another process: its order is taken for the model's"),
     ("src/step/pairs_adjoint.c", "keep_matrix(p, power, b, pb_pairV, first, l6_add(FV, l6_wrench(p6_load(a->w->V + 6 * b), FA)));",
      "keep_matrix(p, power, b, pb_pairV, first, FV);", "conformance/test_step", "Jacobians by pairs: what is carried goes on with the velocity it had"),
     ("src/step/pairs_adjoint.c", "if (side || first) continue;", "if (first) continue;", "conformance/test_step",
