@@ -300,7 +300,7 @@ static int failed(const char *what) {
   return 1;
 }
 
-// A line without its end; false where there is none. What is too long, or has a zero in it, is no command: it ends in a question mark.
+// A line without its end; false where there is none. What is too long or has a zero in it is no command: it gets a question mark.
 static bool read_line(char line[line_length]) {
   int count = 0, c;
   while ((c = getchar()) != EOF && c != '\n') {
