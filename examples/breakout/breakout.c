@@ -300,12 +300,25 @@ static int failed(const char *what) {
   return 1;
 }
 
+// A line without its end; false where there is none. What is too long or has a zero in it is no command: it gets a question mark.
+static bool read_line(char line[line_length]) {
+  int count = 0, c;
+  while ((c = getchar()) != EOF && c != '\n') {
+    if (count < line_length - 1) line[count++] = (char)(c ? c : '?');
+    else line[count - 1] = '?';
+  }
+
+  bool found = c == '\n' || count > 0;
+  if (count > 0 && line[count - 1] == '\r') count--;
+  line[count] = 0;
+  return found;
+}
+
 static int play(Game *g) {
   char line[line_length];
   if (!greet()) return failed("standard output");
 
-  for (int number = 1; fgets(line, sizeof line, stdin); number++) {
-    line[strcspn(line, "\r\n")] = 0;
+  for (int number = 1; read_line(line); number++) {
     const char *wrong = obey(g, line);
     if (wrong) {
       fprintf(stderr, "breakout: line %d: %s; found '%s'\n", number, wrong, line);
