@@ -1092,8 +1092,6 @@ FAULTS = [
      "unit/test_ilqr", "a run beside the task's own is taken over without its controls"),
     ("src/optimize/shoot.c", "  s->moves = moves;\n  s->ahead = 0;\n", "  s->moves = moves;\n",
      "unit/test_ilqr", "runs beside the task's own are those of the plan before"),
-    ("src/optimize/sweep.c", "int last = k == a->riccati.steps - 1 ? k + 1 : k;", "int last = k;",
-     "unit/test_ilqr", "on threads the last state is not looked at"),
     ("src/optimize/terms.c", "slope = sqrt(p.weight / (2 * norm));", "slope = sqrt(p.weight / norm);",
      "unit/test_ilqr", "the parabola of a norm is twice as steep"),
     ("src/control/riccati.c", "    q[j] -= by * gain[size];\n", "", "unit/test_sweep",

@@ -333,6 +333,36 @@ static void test_threads_and_memory_change_no_bit(void **state) {
   assert_memory_equal(&little, &alone, sizeof alone);
 }
 
+// What threads have run beside a plan is of no use for the next.
+static void test_parts_are_of_the_last_plan(void **state) {
+  static const char text[] = "{" BODIES ", " ALONE ", " ILQR "}";
+  double values[2][2];
+  for (int threads = 1; threads <= 2; threads++) {
+    pbTask *task;
+    pbPool *pool;
+    pbTaskShooting *s;
+    double *g = zeros(most), *trial = zeros(most), *moves = zeros(most), value, linear, quadratic;
+    good(*state, pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task));
+    good(*state, pbPool_Create(*state, threads, &pool));
+    good(*state, pbTask_UsePool(task, pool));
+    good(*state, pbTaskShooting_Create(task, &s));
+    good(*state, pbTaskShooting_Linearize(s, pbTask_Start(task), &value, g));
+    for (int k = 0; k < 2; k++) {
+      assert_true(pbTaskShooting_Plan(s, pbTask_Start(task), k ? 100 : 1, moves, &linear, &quadratic));
+      good(*state, pbTaskShooting_Try(s, pbTask_Start(task), 0.5, trial, &values[threads - 1][k]));
+    }
+
+    pbTaskShooting_Destroy(task, s);
+    pbTask_Destroy(task);
+    pbPool_Destroy(pool);
+    free(g);
+    free(trial);
+    free(moves);
+  }
+  assert_memory_equal(values[0], values[1], sizeof values[0]);
+  assert_true(values[0][0] != values[0][1]);
+}
+
 typedef struct Stopper {
   int calls, stop_at;
 } Stopper;
@@ -651,6 +681,7 @@ int main(void) {
                                      cmocka_unit_test(test_gradients),
                                      cmocka_unit_test(test_contacts_beside_gauss_newton),
                                      cmocka_unit_test(test_threads_and_memory_change_no_bit),
+                                     cmocka_unit_test(test_parts_are_of_the_last_plan),
                                      cmocka_unit_test(test_an_interrupted_run_loses_nothing),
                                      cmocka_unit_test(test_logarithms),
                                      cmocka_unit_test(test_plans_lead_downwards),
