@@ -50,8 +50,8 @@ typedef struct pbMpcNews {                                       // of one plan
 PB_API PB_NODISCARD pbStatus pbMpc_Plan(pbMpc *mpc, double elapsed, const double *x, const pbMpcLimits *limits, pbMpcNews *news);
 // Controls (nu) at state x, `time` seconds after the state that Plan was last called with: the plan's, and its answer to how
 // far x is off, within the limits of the variables; within a step of the plan its state is on the line to the next. Before the
-// first plan the task's start; beyond the horizon its last controls. pb_bad_argument, without a text, and ctrl is not written: the
-// state, or the time, is none.
+// first plan the task's start; beyond the horizon its last controls. pb_bad_argument, without a text, and ctrl is not written:
+// the state, or the time, is none.
 PB_API pbStatus pbMpc_Feedback(const pbMpc *mpc, double time, const double *x, double *ctrl);
 // The same at a time on the clock of plans, which is that of the state of each: the sum of all `elapsed` so far. For a thread
 // that does not know which Plan another one is in. age (s, may be NULL): since the plan that answered began.
