@@ -12,7 +12,7 @@ bool NUM(pbPair_Nearest)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2,
 
 #if !PB_IS_COMPLEX
 // Of what was found within `most`; a number that tells where features change, -1 at a tie (pbPair_Feature).
-void NUM(pbPair_NearestJacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double most, int point,
+bool NUM(pbPair_NearestJacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double most, int point,
                                  pbContactJacobian *jacobian);
 int NUM(pbPair_NearestFeature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, int point);
 #endif
