@@ -36,6 +36,7 @@ FAULTS = [
      "second derivatives: rows have the curvature of before their solution moved"),
     ("src/geometry/box_box.c", "  *place = inside;", "  *place = re(inside);", "conformance/test_step",
      "second derivatives: places on edges of boxes stand still"),
+    ("src/rollout/hessian.c", "else b->unit[j - n] = 1;", "", "unit/test_ilqr", "iLQR: second derivatives of a step by controls are missing"),
     ("src/step/second_kernel.c", "pbJvp_Blend(j, room, value, tangent, n);", "pbJvp_Blend(j, room, value, NULL, n);", "unit/test_second",
      "second derivatives: cotangents do not move"),
     ("src/rollout/second.c", "x0[at + i] += 0.5 *", "x0[at + i] += 0 *", "unit/test_second",

@@ -13,6 +13,8 @@
 // pb_bad_input, with the reason in pbSecond_Error, of what has no second derivatives.
 pbStatus pbSecond_Run(pbContext *ctx, void *handle, const pbStepRecord *step, const double *stages, const pbSecond *second,
                       double *bar);
+// What it works with, made before the first of them.
+PB_NODISCARD pbStatus pbSecond_Make(pbContext *ctx, void *handle);
 const char *pbSecond_Error(const void *handle);
 // What of a model has none, in words ("a policy has"); NULL: they are there, but for what an evaluation meets.
 const char *pbSecond_Lacks(const pbModel *m);

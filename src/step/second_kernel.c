@@ -44,7 +44,8 @@ static void lay_out(pbArena *arena, const pbModel *m, pbSecondRoom *s) {
   for (int i = 0; i < pair_gotten; i++) s->gotten[i] = pbArena_Take(arena, (size_t)gotten[i], sizeof(num));
 }
 
-static pbStatus make_room(pbContext *ctx, pbJvp *j) {
+pbStatus pbSecond_Make(pbContext *ctx, void *handle) {
+  pbJvp *j = handle;
   pbSecondRoom probe;
   if (j->second) return pb_ok;
 
@@ -104,7 +105,7 @@ pbStatus pbSecond_Run(pbContext *ctx, void *handle, const pbStepRecord *step, co
   pbJvp *j = handle;
   const pbModel *m = j->w.m;
   int given[pair_given], gotten[pair_gotten], nv = m->nv;
-  PB_TRY(make_room(ctx, j));
+  PB_TRY(pbSecond_Make(ctx, j));
   const pbSecondRoom *s = j->second;
   count_pairs(m, given, gotten);
 
