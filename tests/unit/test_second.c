@@ -1,6 +1,6 @@
 // Second derivatives: a pendulum's in closed form; products of a rollout's Hessian beside extrapolated differences of its
-// gradient and symmetric, through contact, limits, friction, balls and filters, by every integrator and cone; what is refused, and
-// why; memory that fails.
+// gradient and symmetric, through contact, limits, friction, balls and filters, by every integrator and cone; what is refused,
+// and why; memory that fails.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
