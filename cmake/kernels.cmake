@@ -45,6 +45,11 @@ function(pullback_add_kernels sources objects_out)
   set(complex ${sources} ${terms})
   list(FILTER complex EXCLUDE REGEX "/src/sparse/|/src/linalg/product_kernel\\.c$")
   variant(pullback_complex "${complex}" -DPB_NUMBER_COMPLEX $<$<BOOL:${PULLBACK_CX_FORTRAN}>:-fcx-fortran-rules>)
+  # Second derivatives: a cotangent and its derivative are two doubles. What has none is not there.
+  set(second ${adjoints} ${terms})
+  list(REMOVE_DUPLICATES second)
+  list(FILTER second EXCLUDE REGEX "/impact/|/solve/|/law_adjoint|/mesh_(map|bar)_adjoint|/fluid_adjoint|/step/(pairs|jacobian|observe)")
+  variant(pullback_second "${second}" -DPB_NUMBER_COMPLEX -DPB_LANES=2 $<$<BOOL:${PULLBACK_CX_FORTRAN}>:-fcx-fortran-rules>)
   # Lanes fill one register; they are passed within one variant only, whatever gcc notes of their ABI.
   set(abi $<$<C_COMPILER_ID:GNU>:-Wno-psabi>)
   variant(pullback_adjoint "${adjoints}" ${abi})

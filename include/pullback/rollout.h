@@ -320,6 +320,21 @@ typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
 PB_API PB_NODISCARD pbStatus pbRollout_Jvp(pbRollout *rollout, int count, const pbRolloutDirection *directions,
                                            const pbRolloutTangent *tangents);
 
+// Second derivatives: how the gradient that Vjp gives for the last Forward changes along a direction, exactly (pbStep_Second).
+// Where the cotangents are the gradients of a loss, at this rollout's numbers, and bar_tangent how these change along the
+// direction (by Jvp, and the loss's own second derivatives), it is the product of the loss's Hessian and the direction. A
+// cotangent of a state is of its tangent space, which moves with it; the initial state by the coordinates w of x0 exp(w), so that
+// Hessians are symmetric.
+typedef struct pbRolloutSecond {
+  const pbRolloutDirection *direction;    // NULL: nothing moves
+  const pbRolloutBar *bar, *bar_tangent;  // as of Vjp; NULL: zero
+  pbRolloutGradient gradient;             // by x0, ctrl, qfrc, xfrc: added to; the others must be NULL
+} pbRolloutSecond;
+// States are run once more, and all their records held at once. pb_bad_input, by name: what pbStep_Second refuses; gradients but
+// pb_gradientExact; directions and results by poses of mocap bodies and commands; results by parameters. After a failure results
+// may hold the shares of some steps.
+PB_API PB_NODISCARD pbStatus pbRollout_Second(pbRollout *rollout, const pbRolloutSecond *second);
+
 // ---- how far a derivative reaches ----------------------------------------------------------------------------------
 // Of a motion that amplifies what it starts from, derivatives go on growing while moves of any length end up anywhere: beyond
 // some time they are exact and say nothing. The start moves along random directions of its tangent space (positions, velocities,

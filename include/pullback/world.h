@@ -184,6 +184,23 @@ PB_API PB_NODISCARD pbStatus pbStep_Jvp(const pbModel *model, const double *thet
                                         const pbDirection *direction, pbScratch *scratch, double *next, double *sensordata,
                                         double *xpos, double *site_xpos);
 
+// How the pullback of a step (pbStep_Vjp) changes along a direction: a Hessian-vector product, where the cotangents are the
+// gradient of a function. NULL: zero, or not wanted. Cotangents move with the states that they belong to: next_tangent is their
+// derivative in the tangent space of the state after the step, which moves as pbStep_Jvp says, and x is one in that of the state
+// before it. (A function of the coordinates w of x0 exp(w) has half of direction x result more, of each rotation.)
+typedef struct pbSecond {
+  const pbDirection *direction;
+  const double *next, *next_tangent;            // TangentSize: cotangent of the state after the step
+  pbObservationBar observed, observed_tangent;  // of what is observed before it
+  double *x;                                    // TangentSize: by the state before the step; added to
+  pbInputBar input;                             // by inputs; added to
+} pbSecond;
+// Exact to rounding (complex step of the pullback's source, active set frozen). Not by parameters, though the direction may move
+// them. pb_bad_input, by name: deformables, policies, delays; contact methods but soft and penalty; noslip_iterations; forces of
+// a medium; contacts of pairs of shapes without a closed form (ellipsoids, cylinders and meshes with each other and with boxes).
+PB_API PB_NODISCARD pbStatus pbStep_Second(const pbModel *model, const double *theta, const double *record, const pbInput *input,
+                                           pbScratch *scratch, const pbSecond *second);
+
 // Derivative of a quantity along the direction of the last pbStep_Jvp of this scratch with next NULL: out has the shape that
 // pbScratch_Field says after pbStep_Observe at the same state, whose contacts are the same in number and order. xpos, xquat,
 // xmat, xipos, ximat, xanchor, xaxis, geom_xpos, geom_xmat, site_xpos, site_xmat, qacc, qfrc_actuator, contact_dist,

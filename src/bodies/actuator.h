@@ -1,6 +1,6 @@
 // What a file of src/bodies/actuators offers: a transmission, a law of gain or bias, dynamics of an activation, and, below it,
 // its pullback. Their rows stand in pullback/actuators.h. A file is compiled for each kind of lane, law and pullback together,
-// and for complex numbers, the law alone.
+// and for the forward program in complex numbers, the law alone.
 #ifndef PB_BODIES_ACTUATOR_H
 #define PB_BODIES_ACTUATOR_H
 

@@ -1,4 +1,4 @@
-// What a file of src/bodies/actuators offers on the way back (actuator.h). Not for complex numbers.
+// What a file of src/bodies/actuators offers on the way back (actuator.h). Where PB_HAS_PULLBACK (eval/lane.h).
 #ifndef PB_BODIES_ACTUATOR_ADJOINT_H
 #define PB_BODIES_ACTUATOR_ADJOINT_H
 
@@ -25,7 +25,7 @@ typedef struct LANE(pbActivationLawPull) {
   // act_dot[i] to the activations, the control (pbActuator_PullControl), velocity and parameters.
   void (*pull)(LANE(pbAdjoint) *a, int actuator, int i, lane *velocity);
   // bar of next to act_bar[i], dot_bar[i], a->act_vel and parameters, h_bar among it. NULL: pbForce_EulerNext.
-  void (*pull_next)(LANE(pbAdjoint) *a, int actuator, int i, double act, double act_dot, lane bar, lane *act_bar, lane *dot_bar);
+  void (*pull_next)(LANE(pbAdjoint) *a, int actuator, int i, num act, num act_dot, lane bar, lane *act_bar, lane *dot_bar);
 } LANE(pbActivationLawPull);
 
 #define PB_TRANSMISSION_PULL(law, function, ...) \
@@ -36,10 +36,10 @@ typedef struct LANE(pbActivationLawPull) {
   const LANE(pbActivationLawPull) LANE(pbDynamicsPull_##law) = {.pull = function, ##__VA_ARGS__}
 
 // pull_next of act + act_dot h, and of act + act_dot tau (1 - exp(-h / tau)), tau at least 1e-15, the first number of dynprm.
-void LANE(pbForce_EulerNext)(LANE(pbAdjoint) *a, int i, double act_dot, lane bar, lane *act_bar, lane *dot_bar);
-void LANE(pbForce_FilterNext)(LANE(pbAdjoint) *a, int actuator, int i, double act_dot, lane bar, lane *act_bar, lane *dot_bar);
+void LANE(pbForce_EulerNext)(LANE(pbAdjoint) *a, int i, num act_dot, lane bar, lane *act_bar, lane *dot_bar);
+void LANE(pbForce_FilterNext)(LANE(pbAdjoint) *a, int actuator, int i, num act_dot, lane bar, lane *act_bar, lane *dot_bar);
 // Cotangent of the control to ctrl or the end of its range; of a setpoint that was taken less its turns, 2 pi |gear| each.
 void LANE(pbActuator_PullControl)(LANE(pbAdjoint) *a, int actuator, lane bar);
-void LANE(pbActuator_PullTurns)(LANE(pbAdjoint) *a, int actuator, double setpoint, double near, lane bar);
+void LANE(pbActuator_PullTurns)(LANE(pbAdjoint) *a, int actuator, num setpoint, num near, lane bar);
 
 #endif

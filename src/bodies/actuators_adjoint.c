@@ -53,8 +53,8 @@ static const LANE(pbActivationLawPull) *const dynamics[PB_ACTUATOR_KINDS] = {
 // begins there, above all.
 
 // Force of actuators on a dof before the joint's limit, summed as the forward program does.
-static double before_joint_limit(const NUM(pbMechanism) *w, int dof) {
-  double sum = 0;
+static num before_joint_limit(const NUM(pbMechanism) *w, int dof) {
+  num sum = 0;
   for (int u = 0; u < w->m->nu; u++) {
     for (int a = w->mom_start[u]; a < w->mom_start[u + 1]; a++) {
       if (w->mom_dofs[a] == dof) sum += w->mom[a] * w->actuator_force[u];
@@ -65,7 +65,7 @@ static double before_joint_limit(const NUM(pbMechanism) *w, int dof) {
 
 static bool all_zero(const lane *x, int n) {
   for (int i = 0; i < n * PB_LANES; i++) {
-    if (((const double *)x)[i] != 0) return false;
+    if (((const num *)x)[i] != 0) return false;
   }
   return true;
 }
@@ -88,7 +88,7 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
     int dof = m->jnt_dofadr[j];
     if (!m->jnt_actfrclimited[j]) continue;
     for (int side = 0; side < 2; side++) {
-      double edge = w->p.jnt_actfrcrange[2 * j + side];
+      num edge = w->p.jnt_actfrcrange[2 * j + side];
       if (w->qfrc_actuator[dof] != edge || before_joint_limit(w, dof) == edge) continue;
       PB_THETA(a, jnt_actfrcrange, 2 * j + side, a->lam_act[dof]);
       a->lam_act[dof] = PB_LANE_ZERO;
@@ -99,31 +99,30 @@ void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a) {
 }
 
 // The end of the range of activations that holds `next`: 0, 1, or -1 for none.
-static int activation_end(const NUM(pbMechanism) *w, int u, double next) {
+static int activation_end(const NUM(pbMechanism) *w, int u, num next) {
   if (!w->m->actuator_actlimited[u]) return -1;
-  if (next < w->p.actuator_actrange[2 * u]) return 0;
-  return next > w->p.actuator_actrange[2 * u + 1] ? 1 : -1;
+  if (re(next) < re(w->p.actuator_actrange[2 * u])) return 0;
+  return re(next) > re(w->p.actuator_actrange[2 * u + 1]) ? 1 : -1;
 }
 
-void LANE(pbActuator_PullTurns)(LANE(pbAdjoint) *a, int u, double setpoint, double near, lane bar) {
+void LANE(pbActuator_PullTurns)(LANE(pbAdjoint) *a, int u, num setpoint, num near, lane bar) {
   const NUM(pbMechanism) *w = a->w;
-  const double *gear = NUM(pbActuator_Turning)(w, u);
-  double turns = gear ? NUM(pbActuator_Turns)(gear, setpoint, near) : 0;
+  const num *gear = NUM(pbActuator_Turning)(w, u);
+  num turns = gear ? NUM(pbActuator_Turns)(gear, setpoint, near) : 0;
   if (turns == 0) return;
 
-  double rate = -turns * 2 * PB_PI / v3_norm(gear);
+  num rate = -turns * 2 * PB_PI / v3_norm(gear);
   for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, (int)(gear - w->p.actuator_gear) + k, bar * (rate * gear[k]));
 }
 
-void LANE(pbForce_EulerNext)(LANE(pbAdjoint) *a, int i, double act_dot, lane bar, lane *act_bar, lane *dot_bar) {
+void LANE(pbForce_EulerNext)(LANE(pbAdjoint) *a, int i, num act_dot, lane bar, lane *act_bar, lane *dot_bar) {
   a->h_bar += PB_LANE0(bar) * act_dot;
   act_bar[i] += bar;
   dot_bar[i] += bar * a->w->p.timestep[0];
 }
 
 // The next activation, clamped, less its turns: act + act_dot h, or what the law says.
-void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, double act, double act_dot, lane bar, lane *act_bar,
-                        lane *dot_bar) {
+void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int u, int index, num act, num act_dot, lane bar, lane *act_bar, lane *dot_bar) {
   const NUM(pbMechanism) *w = a->w;
   const LANE(pbActivationLawPull) *law = dynamics[w->m->actuator_dyntype[u]];
   PB_ASSERT(index >= 0 && index < w->m->na);
@@ -146,8 +145,8 @@ void LANE(pbActuator_PullControl)(LANE(pbAdjoint) *a, int u, lane bar) {
   const NUM(pbMechanism) *w = a->w;
   if (w->m->actuator_ctrllimited[u] && !(w->m->disableflags & pb_disClampctrl)) {
     for (int side = 0; side < 2; side++) {
-      double edge = w->p.actuator_ctrlrange[2 * u + side];
-      if (side ? w->ctrl[u] <= edge : w->ctrl[u] >= edge) continue;
+      num edge = w->p.actuator_ctrlrange[2 * u + side];
+      if (side ? re(w->ctrl[u]) <= re(edge) : re(w->ctrl[u]) >= re(edge)) continue;
       PB_THETA(a, actuator_ctrlrange, 2 * u + side, bar);
       return;
     }
@@ -179,10 +178,10 @@ static void pull_input(LANE(pbAdjoint) *a, int u, lane bar) {
 // End of its own range that holds an actuator's force: 0, 1, or -1 for none.
 static int holding_end(const NUM(pbMechanism) *w, int u) {
   if (!w->m->actuator_forcelimited[u]) return -1;
-  const double *range = w->p.actuator_forcerange + 2 * u;
-  double force = w->act_scale[u] == 1 ? w->act_raw[u] : w->act_raw[u] * w->act_scale[u];
-  if (force < range[0]) return 0;
-  return force > range[1] ? 1 : -1;
+  const num *range = w->p.actuator_forcerange + 2 * u;
+  num force = w->act_scale[u] == 1 ? w->act_raw[u] : w->act_raw[u] * w->act_scale[u];
+  if (re(force) < re(range[0])) return 0;
+  return re(force) > re(range[1]) ? 1 : -1;
 }
 
 // Cotangent of the actuator's force before any limit, from that of the force applied (of all actuators: all).
@@ -197,7 +196,7 @@ static lane pull_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   // moves the total.
   if (end >= 0) bar = PB_LANE_ZERO;
   int k = m->actuator_trnid[2 * u];
-  double total = 0;
+  num total = 0;
   lane shared = PB_LANE_ZERO;
   for (int o = 0; o < m->nu; o++) {
     if (m->actuator_trntype[o] != pb_trnTendon || m->actuator_trnid[2 * o] != k) continue;
@@ -206,8 +205,8 @@ static lane pull_limits(LANE(pbAdjoint) *a, int u, lane bar, const lane *all) {
   }
 
   // held is the end of the tendon's range that is nearer.
-  double held = w->act_scale[u] * total;
-  bool low = fabs(held - w->p.tendon_actfrcrange[2 * k]) < fabs(held - w->p.tendon_actfrcrange[2 * k + 1]);
+  num held = w->act_scale[u] * total;
+  bool low = fabs(re(held - w->p.tendon_actfrcrange[2 * k])) < fabs(re(held - w->p.tendon_actfrcrange[2 * k + 1]));
   PB_THETA(a, tendon_actfrcrange, 2 * k + !low, bar * w->act_raw[u] / total);
   return w->act_scale[u] * (bar - shared / total);
 }
@@ -238,12 +237,12 @@ static void pull_rates(LANE(pbAdjoint) *a, int u, lane *velocity) {
 // Servos: the velocity asked for is -(gain input + b0 + b1 length) / b2, clipped to the speed, zero in the dead band.
 static void pull_servo_law(LANE(pbAdjoint) *a, int u, lane *length) {
   const NUM(pbMechanism) *w = a->w;
-  const double *b = w->p.actuator_biasprm + 10 * u;
-  double speed = PB_TERM(w, actuator_speed)[u], asked = w->act_raw[u];
+  const num *b = w->p.actuator_biasprm + 10 * u;
+  num speed = PB_TERM(w, actuator_speed)[u], asked = w->act_raw[u];
   lane bar = a->act_target[u];
-  if (pbServo_Rests(asked, PB_TERM(w, actuator_deadband)[u])) return;
-  if (speed > 0 && fabs(asked) > speed) {
-    PB_TERM_THETA(a, actuator_speed, u, asked > 0 ? bar : -bar);
+  if (pbServo_Rests(re(asked), re(PB_TERM(w, actuator_deadband)[u]))) return;
+  if (re(speed) > 0 && fabs(re(asked)) > re(speed)) {
+    PB_TERM_THETA(a, actuator_speed, u, re(asked) > 0 ? bar : -bar);
     return;
   }
 
@@ -261,7 +260,7 @@ static void pull_servo_law(LANE(pbAdjoint) *a, int u, lane *length) {
 static void implicit_actuator(LANE(pbAdjoint) *a, int u, lane *length, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
   const LANE(pbActuatorLawPull) *gain = gains[w->m->actuator_gaintype[u]], *bias = biases[w->m->actuator_biastype[u]];
-  double slope = NUM(pbActuator_Slope)(w, u), h = w->p.timestep[0];
+  num slope = NUM(pbActuator_Slope)(w, u), h = w->p.timestep[0];
   int adr = w->mom_start[u], n = w->mom_start[u + 1] - adr;
   if (NUM(pbActuator_Held)(w, u)) return;
 
@@ -282,7 +281,7 @@ static void implicit_actuator(LANE(pbAdjoint) *a, int u, lane *length, lane *vel
 // force on dofs as well.
 static lane moment_bar(const LANE(pbAdjoint) *a, int u, int dof) {
   const NUM(pbMechanism) *w = a->w;
-  double force = w->actuator_force[u];
+  num force = w->actuator_force[u];
   if (!w->m->actuator_servo[u]) return force * a->lam_act[dof];
   return force * (a->lam[dof] + a->qfrc_actuator[dof]) - a->act_residual[u] * a->at.qacc[dof] - a->act_target[u] * w->qvel[dof];
 }

@@ -1,5 +1,6 @@
 // What a file of src/bodies/forces offers: a force and, below it, the pullback of its virtual power. Its line stands in
-// forces.h. A file is compiled for each kind of lane, force and pullback together, and for complex numbers, the force alone.
+// forces.h. A file is compiled for each kind of lane, force and pullback together, and for the forward program in complex
+// numbers, the force alone.
 #ifndef PB_BODIES_FORCE_H
 #define PB_BODIES_FORCE_H
 

@@ -1,4 +1,4 @@
-// What a file of src/bodies/forces offers on the way back (force.h). Not for complex numbers.
+// What a file of src/bodies/forces offers on the way back (force.h). Where PB_HAS_PULLBACK (eval/lane.h).
 #ifndef PB_BODIES_FORCE_ADJOINT_H
 #define PB_BODIES_FORCE_ADJOINT_H
 

@@ -24,7 +24,7 @@ static void pull_tendon_loads(LANE(pbAdjoint) *a, LANE(pbAdjoint) *load) {
   for (int k = 0; k < w->m->ntendon; k++) {
     lane power = PB_LANE_ZERO;
     for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) power += w->ten_J[i] * load->lam[w->ten_dofs[i]];
-    double tension = LANE(pbTendon_PullSpring)(load, k, power);
+    num tension = LANE(pbTendon_PullSpring)(load, k, power);
 
     if (tension == 0) continue;
     lane *row = LANE(pbTendon_Other)(a, k);
@@ -47,8 +47,8 @@ static void pull_load(LANE(pbAdjoint) *a) {
 
   // The rates of momentum without I Va.
   LANE(pbSweep_Push)(w, load.lam, load.Vl);
-  memset(load.FL, 0, bodies * sizeof(double));
-  memcpy(load.rate_IV, a->rate_IV, bodies * sizeof(double));
+  memset(load.FL, 0, bodies * sizeof(num));
+  memcpy(load.rate_IV, a->rate_IV, bodies * sizeof(num));
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] >= 0) PB_ADDINERT(load.rate_IV + 6 * b, -1, w->inert + 10 * b, a->Va + 6 * b);
   }
@@ -69,7 +69,7 @@ static void pull_load(LANE(pbAdjoint) *a) {
   if (!(w->m->disableflags & pb_disSpring)) pull_tendon_loads(a, &load);
 
   // The field's own axes.
-  memcpy(a->F, load.FL, bodies * sizeof(double));
+  memcpy(a->F, load.FL, bodies * sizeof(num));
   LANE(pbSweep_PullExtra)(a, load.lam);
 }
 

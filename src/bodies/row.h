@@ -1,7 +1,8 @@
 // What a file of src/bodies/rows offers: rows of one kind and, below them, their pullback. Kinds are rows of PB_ROW_KINDS
 // (model/row_kinds.h), equalities of PB_EQUALITY_TABLE (pullback/equalities.h). A file is compiled for each kind of lane, rows
-// and pullback together, and for complex numbers, the rows alone. It builds rows by contact/row_build.h: Jacobian, pos, margin,
-// diagApprox, bounds, and where solref and solimp are; the rest of a row's numbers follows from these.
+// and pullback together, and for the forward program in complex numbers, the rows alone. It builds rows by
+// contact/row_build.h: Jacobian, pos, margin, diagApprox, bounds, and where solref and solimp are; the rest of a row's numbers
+// follows from these.
 #ifndef PB_BODIES_ROW_H
 #define PB_BODIES_ROW_H
 

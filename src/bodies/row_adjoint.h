@@ -1,4 +1,4 @@
-// What a file of src/bodies/rows offers on the way back (row.h). Not for complex numbers.
+// What a file of src/bodies/rows offers on the way back (row.h). Where PB_HAS_PULLBACK (eval/lane.h).
 #ifndef PB_BODIES_ROW_ADJOINT_H
 #define PB_BODIES_ROW_ADJOINT_H
 

@@ -1,6 +1,6 @@
 // What a file of src/bodies/sensors offers: values of its sensors and, below them, their pullback. The sensors are rows of
 // PB_SENSOR_TABLE (pullback/sensors.h), which name their files. A file is compiled for each kind
-// of lane, value and pullback together, and for complex numbers, the value alone.
+// of lane, value and pullback together, and for the forward program in complex numbers, the value alone.
 #ifndef PB_BODIES_SENSOR_H
 #define PB_BODIES_SENSOR_H
 

@@ -1,4 +1,4 @@
-// What a file of src/bodies/sensors offers on the way back (sensor.h). Not for complex numbers.
+// What a file of src/bodies/sensors offers on the way back (sensor.h). Where PB_HAS_PULLBACK (eval/lane.h).
 #ifndef PB_BODIES_SENSOR_ADJOINT_H
 #define PB_BODIES_SENSOR_ADJOINT_H
 

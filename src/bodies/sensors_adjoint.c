@@ -20,16 +20,16 @@ static const LANE(pbSensorPull) *const files[PB_SENSOR_TYPES] = {
 static void pull_cutoff(LANE(pbAdjoint) *a, int i, lane *bar) {
   const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
-  double cutoff = w->p.sensor_cutoff[i];
+  double cutoff = re(w->p.sensor_cutoff[i]);
   int data = m->sensor_datatype[i];
   if (!(cutoff > 0) || !pbSensor_IsBounded(m->sensor_type[i])) return;
 
   for (int k = 0; k < m->sensor_dim[i]; k++) {
-    double y = w->sensordata[m->sensor_adr[i] + k];
+    double y = re(w->sensordata[m->sensor_adr[i] + k]);
     int side = (data == pb_dataReal || data == pb_dataPositive) && y >= cutoff;
     if (y <= -cutoff && data == pb_dataReal) side = -1;
     if (!side) continue;
-    PB_THETA(a, sensor_cutoff, i, bar[k] * (double)side);
+    PB_THETA(a, sensor_cutoff, i, bar[k] * (num)side);
     bar[k] = PB_LANE_ZERO;
   }
 }

@@ -12,13 +12,13 @@
 // ---- frame ------------------------------------------------------------------------------------------------------------
 // frame = (n, y, n x y), y = normalized (y0 - (n . y0) n), y0 the hint or an axis of the world.
 void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3], lane t2[3], lane hint_bar[3]) {
-  const double *n = c->frame;
-  const double *y = c->frame + 3;
-  double y0[3] = {c->hint[0], c->hint[1], c->hint[2]};
-  bool hinted = v3_dot(y0, y0) >= 0.25;
+  const num *n = c->frame;
+  const num *y = c->frame + 3;
+  num y0[3] = {c->hint[0], c->hint[1], c->hint[2]};
+  bool hinted = re(v3_dot(y0, y0)) >= 0.25;
 
   if (!hinted) {
-    bool upright = fabs(n[1]) < 0.5;
+    bool upright = fabs(re(n[1])) < 0.5;
     v3_set(y0, 0, upright ? 1 : 0, upright ? 0 : 1);
   }
 
@@ -26,13 +26,13 @@ void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3
   PB_ADDCROSS(n_bar, 1, y, t2);
   PB_ADDCROSS(t1, 1, t2, n);
 
-  double raw[3];
-  double along = v3_dot(n, y0);
+  num raw[3];
+  num along = v3_dot(n, y0);
   for (int k = 0; k < 3; k++) raw[k] = y0[k] - along * n[k];
-  double length = sqrt(v3_dot(raw, raw));
+  num length = num_sqrt(v3_dot(raw, raw));
 
   // A hint along the normal (capsule upright on a plane): y rotates with the normal.
-  if (length < 1e-15) {
+  if (re(length) < 1e-15) {
     lane rotated = PB_DOT3(n, t1);
     for (int k = 0; k < 3; k++) {
       n_bar[k] -= rotated * y[k];
@@ -72,14 +72,16 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach) 
   }
   PB_ASSERT(n >= 1 && n <= PB_MAX_CONTACT_POINTS);  // `first` is the first of its pair
   reach = NUM(pbContact_Reach)(w, c->geom1, c->geom2, c->pair, reach);
-  NUM(pbPair_Jacobian)(&s1, &s2, c->margin + reach, contact_search(w, first), n, points, a->contact_jacobian + first);
+  double margin = re(c->margin) + reach;
+  if (!NUM(pbPair_Jacobian)(&s1, &s2, margin, contact_search(w, first), n, points, a->contact_jacobian + first))
+    a->refused = "contacts between these shapes";
 }
 
 #if PB_LANES == 1
 // A geom's pose in its body and its size, from the wrench about its center.
-static void pull_geom_parameters(LANE(pbAdjoint) *a, int geom, const double wrench[6], const double size[3]) {
+static void pull_geom_parameters(LANE(pbAdjoint) *a, int geom, const num wrench[6], const num size[3]) {
   const NUM(pbConstraints) *w = a->constraints;
-  double local[3];
+  num local[3];
 
   m3_tmulv(local, w->xmat + 9 * w->m->geom_bodyid[geom], wrench + 3);
   for (int k = 0; k < 3; k++) PB_THETA(a, geom_pos, 3 * geom + k, local[k]);
@@ -104,9 +106,9 @@ void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10
   PB_MUTE(pb_mutePair, pb_mute_pair(w->m->geom_type[c->geom1], w->m->geom_type[c->geom2]), in, 12);
 
   // Rigid motion of both: the point, normal and hint move along; about the center of geom 1.
-  const double *x1 = w->geom_xpos + 3 * c->geom1;
-  const double *x2 = w->geom_xpos + 3 * c->geom2;
-  double p1[3], x21[3];
+  const num *x1 = w->geom_xpos + 3 * c->geom1;
+  const num *x2 = w->geom_xpos + 3 * c->geom2;
+  num p1[3], x21[3];
   lane both[6], w1[6], w2[6];
   v3_sub(p1, c->pos, x1);
   v3_sub(x21, x2, x1);
@@ -122,7 +124,7 @@ void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10
 
   int b1 = w->m->geom_bodyid[c->geom1];
   int b2 = w->m->geom_bodyid[c->geom2];
-  double d1[3], d2[3];
+  num d1[3], d2[3];
   body_offset(&w->mechanism, b1, x1, d1);
   body_offset(&w->mechanism, b2, x2, d2);
   PB_ADDWRENCH(a->P + 6 * b1, 1, d1, w1 + 3);
@@ -145,9 +147,9 @@ void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10
 // A contact's coefficients on the velocity functionals, in its frame (f, a, v) and as forces and torques in world axes: of the
 // force under the virtual motion, of -z under the acceleration, of the cotangent of J v under the velocity.
 typedef struct functionals {
-  const double *f;
+  const num *f;
   lane fa[6], fv[6];
-  double F[3], T[3];
+  num F[3], T[3];
   lane Fa[3], Ta[3], Fv[3], Tv[3];
 } functionals;
 
@@ -155,12 +157,12 @@ static void set_functionals(const NUM(pbContact) *c, const NUM(pbRow) *r, const 
   memset(s, 0, sizeof *s);
   s->f = bar->f;
   for (int k = 0; k < r->dim; k++) {
-    const double *axis = c->frame + 3 * (k % 3);
+    const num *axis = c->frame + 3 * (k % 3);
     s->fa[k] = -bar->z[k];
     s->fv[k] = bar->vel[k];
 
     // Rows 0 to 2 are along the axes of the frame, rows 3 to 5 about them.
-    double *F = k < 3 ? s->F : s->T;
+    num *F = k < 3 ? s->F : s->T;
     lane *Fa = k < 3 ? s->Fa : s->Ta;
     lane *Fv = k < 3 ? s->Fv : s->Tv;
     for (int e = 0; e < 3; e++) {
@@ -172,8 +174,8 @@ static void set_functionals(const NUM(pbContact) *c, const NUM(pbRow) *r, const 
 }
 
 // The same as wrenches on a body, offset d and sign: cotangents of its motions.
-static void add_wrenches(LANE(pbAdjoint) *a, int body, const double d[3], double sign, const functionals *s) {
-  double wrench[6] = {0};
+static void add_wrenches(LANE(pbAdjoint) *a, int body, const num d[3], num sign, const functionals *s) {
+  num wrench[6] = {0};
   lane wa[6] = {0}, wv[6] = {0};
 
   // Forces at the point, with their moments about the reference point, and pure torques.
@@ -202,7 +204,7 @@ static void add_wrenches(LANE(pbAdjoint) *a, int body, const double d[3], double
   } while (0)
 
 // Paths of mocap bodies add to the relative motion u, o under the velocity; its cotangent goes to their velocities and places.
-static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const functionals *s, double u[3], double o[3]) {
+static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const functionals *s, num u[3], num o[3]) {
   const NUM(pbConstraints) *w = a->constraints;
 
   for (int side = 0; side < 2; side++) {
@@ -210,9 +212,9 @@ static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const f
     if (b < 0) continue;
 
     // The point's velocity v + turn x arm, and the angular velocity.
-    const double *velocity = w->mocap_vel + 6 * b, *turn = velocity + 3;
-    double sign = side ? 1 : -1;
-    double arm[3], across[3];
+    const num *velocity = w->mocap_vel + 6 * b, *turn = velocity + 3;
+    num sign = side ? 1 : -1;
+    num arm[3], across[3];
     v3_sub(arm, c->pos, w->mocap_pos + 3 * b);
     v3_cross(across, turn, arm);
     for (int i = 0; i < 3; i++) {
@@ -232,13 +234,13 @@ static void pull_prescribed(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const f
 }
 
 // Cotangents of the contact's point and of the axes of its frame, to the geoms.
-static void pull_point_and_frame(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const double d1[3], const double d2[3],
-                                 const functionals *s, lane dist_bar) {
+static void pull_point_and_frame(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const num d1[3], const num d2[3], const functionals *s,
+                                 lane dist_bar) {
   const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + r->contact;
   int b1 = 6 * w->m->geom_bodyid[c->geom1];
   int b2 = 6 * w->m->geom_bodyid[c->geom2];
-  double ua[3], oa[3], uv[3], ov[3], u1[3];
+  num ua[3], oa[3], uv[3], ov[3], u1[3];
   lane ux[3], ox[3], v1[3];
 
   RELATIVE_MOTION(ux, ox, v1, a->Vx + b1, a->Vx + b2, d1, d2);
@@ -271,7 +273,7 @@ void LANE(pbContact_PullRows)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LAN
   const NUM(pbContact) *c = w->contact + r->contact;
   int b1 = w->m->geom_bodyid[c->geom1];
   int b2 = w->m->geom_bodyid[c->geom2];
-  double d1[3], d2[3];
+  num d1[3], d2[3];
   functionals s;
 
   body_offset(&w->mechanism, b1, c->pos, d1);

@@ -12,15 +12,15 @@ typedef LANE(pbRowBar) row_bar;
 
 // Slopes of pb_rising, speed = root - g h / 2.
 typedef struct rise {
-  double speed, by_depth, by_weight, by_timestep;
+  num speed, by_depth, by_weight, by_timestep;
 } rise;
 
 static rise rising(const NUM(pbConstraints) *w, const NUM(pbRow) *r) {
-  double g = pb_weight(w);
-  double h = w->p.timestep[0];
-  double depth = r->margin - r->pos[0];
-  double speed = pb_rising(g, h, depth);
-  double root = speed + 0.5 * g * h;
+  num g = pb_weight(w);
+  num h = w->p.timestep[0];
+  num depth = r->margin - r->pos[0];
+  num speed = pb_rising(g, h, depth);
+  num root = speed + 0.5 * g * h;
 
   // root = sqrt((g h / 2)^2 + 2 g depth)
   return (rise){.speed = speed,
@@ -36,10 +36,10 @@ void LANE(pbRow_PullRegularization)(const NUM(pbConstraints) *w, const NUM(pbRow
   bool mixing = pb_mixing(w->m, r->kind);
   bool some = false;
   lane moved = PB_LANE_ZERO;
-  PB_ASSERT(mixing || (r->imp > 0 && r->imp < 1));
+  PB_ASSERT(mixing || (re(r->imp) > 0 && re(r->imp) < 1));
 
   for (int i = 0; i < n; i++) {
-    if (NUM(pbRow_Regularization)(w, r, i) <= PB_LEAST_R) continue;
+    if (re(NUM(pbRow_Regularization)(w, r, i)) <= PB_LEAST_R) continue;
     some = true;
     moved += g[i];
     if (!mixing) bar->diag[i] -= g[i] / r->diag[i];
@@ -51,7 +51,7 @@ void LANE(pbRow_PullRegularization)(const NUM(pbConstraints) *w, const NUM(pbRow
   if (mixing || !pb_pyramidal(w->m, r)) return;
 
   // An edge's D, see set_cone_regularization.
-  double mu = w->contact[r->contact].friction[0];
+  num mu = w->contact[r->contact].friction[0];
   bar->impratio += g[0] / w->p.impratio[0];
   bar->friction[0] -= g[0] * (2 / mu + (some ? 2 * mu / (1 + mu * mu) : 0));
 }
@@ -67,10 +67,10 @@ static void pull_impedance_distance(const NUM(pbRow) *r, row_bar *bar) {
   }
 
   // The norm has no slope at zero.
-  double norm = 0;
+  num norm = 0;
   for (int i = 0; i < r->dim; i++) norm += r->pos[i] * r->pos[i];
-  norm = sqrt(norm);
-  if (!(norm > 0)) return;
+  norm = num_sqrt(norm);
+  if (!(re(norm) > 0)) return;
   for (int i = 0; i < r->dim; i++) bar->pos[i] += g * (r->pos[i] / norm);
 }
 
@@ -78,8 +78,8 @@ static void pull_impedance_distance(const NUM(pbRow) *r, row_bar *bar) {
 void LANE(pbRow_PullReference)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   bool own_damping = pb_tangent_damping(w->m, r);
   pbNormalLaw law = pb_normal_law(w, r);
-  double k = r->k;
-  double by_depth = law == pb_normalRise ? rising(w, r).by_depth / w->p.timestep[0] : k;
+  num k = r->k;
+  num by_depth = law == pb_normalRise ? rising(w, r).by_depth / w->p.timestep[0] : k;
 
   // J v, and where there is one the spring k d (pos - margin).
   for (int i = 0; i < r->dim; i++) {
@@ -89,7 +89,7 @@ void LANE(pbRow_PullReference)(const NUM(pbConstraints) *w, const NUM(pbRow) *r,
     else bar->b -= bar->z[i] * (r->kind == pb_rowServo ? r->vel[i] - r->target : r->vel[i]);
     if (tangent) continue;
 
-    double depth = r->pos[i] - r->margin;
+    num depth = r->pos[i] - r->margin;
     bar->k -= bar->z[i] * r->imp * depth;
     bar->imp -= bar->z[i] * k * depth;
     bar->pos[i] -= bar->z[i] * by_depth * r->imp;
@@ -103,17 +103,17 @@ void LANE(pbRow_PullReference)(const NUM(pbConstraints) *w, const NUM(pbRow) *r,
 
 #if PB_LANES == 1
 // ---- impedance and reference ------------------------------------------------------------------------------------------
-static bool inside(double x, double lo, double hi) { return x >= lo && x <= hi; }
-static double clipped(double d) { return fmin(fmax(d, 1e-4), 0.9999); }
+static bool inside(num x, num lo, num hi) { return x >= lo && x <= hi; }
+static num clipped(num d) { return num_min(num_max(d, 1e-4), 0.9999); }
 
 // Slopes of d(pos; d0, d1, width, mid, power), see pbRow_Impedance.
-static void impedance_slopes(const double *solimp, double pos, double margin, double slope[5]) {
-  double d0 = clipped(solimp[0]);
-  double d1 = clipped(solimp[1]);
-  double mid = clipped(solimp[3]);
-  double width = fmax(0, solimp[2]);
-  double power = fmax(1, solimp[4]);
-  double x = width > 1e-15 ? fabs(pos - margin) / width : 0;
+static void impedance_slopes(const num *solimp, num pos, double margin, num slope[5]) {
+  num d0 = clipped(solimp[0]);
+  num d1 = clipped(solimp[1]);
+  num mid = clipped(solimp[3]);
+  num width = num_max(0, solimp[2]);
+  num power = num_max(1, solimp[4]);
+  num x = width > 1e-15 ? num_abs(pos - margin) / width : 0;
 
   memset(slope, 0, 5 * sizeof *slope);
   if (width <= 1e-15) {
@@ -127,23 +127,23 @@ static void impedance_slopes(const double *solimp, double pos, double margin, do
 
   // d = d0 + y (d1 - d0), y = Y or 1 - Y, Y = base^p knee^(1-p)
   bool low = x <= mid;
-  double base = low ? x : 1 - x;
-  double knee = low ? mid : 1 - mid;
-  double Y = pbPow(base, power) * pbPow(knee, 1 - power);
-  double y = low ? Y : 1 - Y;
-  double dy = power * pbPow(base, power - 1) * pbPow(knee, 1 - power);
-  double span = d1 - d0;
-  double sign = low ? 1 : -1;
+  num base = low ? x : 1 - x;
+  num knee = low ? mid : 1 - mid;
+  num Y = num_pow(base, power) * num_pow(knee, 1 - power);
+  num y = low ? Y : 1 - Y;
+  num dy = power * num_pow(base, power - 1) * num_pow(knee, 1 - power);
+  num span = d1 - d0;
+  num sign = low ? 1 : -1;
   slope[0] = 1 - y;
   slope[1] = y;
   slope[2] = -x * dy * span / width;
   slope[3] = span * (1 - power) * Y / knee;  // both branches: the knee moves against the base
-  slope[4] = sign * span * Y * (pbLog(base) - pbLog(knee));
+  slope[4] = sign * span * Y * (num_log(base) - num_log(knee));
 }
 
 // Entries that are clipped have no slope.
-static void pull_impedance(const double *solimp, double pos, double margin, double bar, double *out) {
-  double slope[5];
+static void pull_impedance(const num *solimp, num pos, double margin, num bar, num *out) {
+  num slope[5];
   impedance_slopes(solimp, pos, margin, slope);
   if (inside(solimp[0], 1e-4, 0.9999)) out[0] += bar * slope[0];
   if (inside(solimp[1], 1e-4, 0.9999)) out[1] += bar * slope[1];
@@ -154,25 +154,25 @@ static void pull_impedance(const double *solimp, double pos, double margin, doub
 
 // Stiffness and damping that a solref has given, and their cotangents.
 typedef struct spring {
-  double k, b, k_bar, b_bar;
+  num k, b, k_bar, b_bar;
 } spring;
 
 // The time constant is at least two steps: its share of the slope, the rest is that of the time step.
-static double timestep_share(const LANE(pbAdjoint) *a, double given) {
-  double least = 2 * a->w->p.timestep[0];
+static num timestep_share(const LANE(pbAdjoint) *a, num given) {
+  num least = 2 * a->w->p.timestep[0];
   if (given == least) return 0.5;
   return given > least ? 1 : 0;
 }
 
 // k = 1 / (d1 tc dr)^2, b = 2 / (d1 tc); direct: k = -r0 / d1^2, b = -r1 / d1. Returns the cotangent of d1.
-static double pull_solref(LANE(pbAdjoint) *a, const double *solref, bool friction, double d1, const spring *s, double *out) {
+static num pull_solref(LANE(pbAdjoint) *a, const num *solref, bool friction, num d1, const spring *s, num *out) {
   const NUM(pbConstraints) *w = a->constraints;
-  double ref[2];
+  num ref[2];
 
   NUM(pbRow_Reference)(w, solref, ref, friction);
-  double d1_bar = -s->k_bar * 2 * s->k / d1 - s->b_bar * s->b / d1;
+  num d1_bar = -s->k_bar * 2 * s->k / d1 - s->b_bar * s->b / d1;
 
-  double g[2] = {0};
+  num g[2] = {0};
   if (ref[0] > 0) {
     g[0] -= s->k_bar * 2 * s->k / ref[0];
     g[1] -= s->k_bar * 2 * s->k / ref[1];
@@ -185,7 +185,7 @@ static double pull_solref(LANE(pbAdjoint) *a, const double *solref, bool frictio
   // The safety rules: mixed formats are replaced, the time constant may be two steps.
   bool replaced = (solref[0] > 0) != (solref[1] > 0);
   if (!(w->m->disableflags & pb_disRefsafe) && ref[0] > 0) {
-    double share = timestep_share(a, replaced ? 0.02 : solref[0]);
+    num share = timestep_share(a, replaced ? 0.02 : solref[0]);
     a->h_bar += (1 - share) * 2 * g[0];
     g[0] *= share;
   }
@@ -197,18 +197,18 @@ static double pull_solref(LANE(pbAdjoint) *a, const double *solref, bool frictio
   return d1_bar;
 }
 
-static double impedance_distance(const NUM(pbRow) *r) {
+static num impedance_distance(const NUM(pbRow) *r) {
   if (!pb_vector_residual(r)) return r->pos[0];
-  double s = 0;
+  num s = 0;
   for (int i = 0; i < r->dim; i++) s += r->pos[i] * r->pos[i];
-  return sqrt(s);
+  return num_sqrt(s);
 }
 
 // Error reduction and force mixing: k = erp / h^2, b = 1 / h, D = d h / cfm. What rises has k depth = speed / h.
 static void pull_mixing(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
   const NUM(pbConstraints) *w = a->constraints;
-  double h = w->p.timestep[0];
-  double others = bar->log_timestep - bar->b * r->b - bar->b_tangent * r->b_tangent;
+  num h = w->p.timestep[0];
+  num others = bar->log_timestep - bar->b * r->b - bar->b_tangent * r->b_tangent;
 
   if (pb_normal_law(w, r) != pb_normalRise) {
     a->h_bar += (others - 2 * bar->k * r->k) / h;
@@ -217,8 +217,8 @@ static void pull_mixing(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *
 
   // The speed of rising depends on gravity and the time step itself.
   rise up = rising(w, r);
-  double g = pb_weight(w);
-  double speed_bar = bar->z[0] / h;
+  num g = pb_weight(w);
+  num speed_bar = bar->z[0] / h;
   a->h_bar += (others - speed_bar * up.speed) / h + speed_bar * up.by_timestep;
   for (int i = 0; i < 3; i++) PB_THETA(a, gravity, i, speed_bar * up.by_weight * w->p.gravity[i] / g);
 }
@@ -226,11 +226,11 @@ static void pull_mixing(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *
 // k, b, b_tangent and d of a row with solref and solimp, to these.
 static void pull_reference_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, row_bar *bar) {
   const NUM(pbConstraints) *w = a->constraints;
-  const double *solimp, *solreffriction;
-  const double *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
-  double d1 = clipped(solimp[1]);
-  double d1_bar = 0;
-  double tangent_ref[2] = {0};
+  const num *solimp, *solreffriction;
+  const num *solref = NUM(pbRow_Parameters)(w, r, &solimp, &solreffriction);
+  num d1 = clipped(solimp[1]);
+  num d1_bar = 0;
+  num tangent_ref[2] = {0};
   spring s = {.k = r->k, .b = r->b, .k_bar = pb_bounded(r) ? 0 : bar->k, .b_bar = bar->b};
 
   // Tangents of an elliptic cone have their own solref, or the normal's damping.
@@ -251,17 +251,17 @@ static void pull_reference_parameters(LANE(pbAdjoint) *a, const NUM(pbRow) *r, r
 }
 
 // ---- contacts ---------------------------------------------------------------------------------------------------------
-static void add_entries(double *to, const double *values, int count) {
+static void add_entries(num *to, const num *values, int count) {
   for (int i = 0; i < count; i++) to[i] += values[i];
 }
 
 // Slopes of a mixture of two geoms' values a and b by these, times bar.
-static void mixing_pull(pbContactMixing mixing, double a, double b, double bar, double out[2]) {
+static void mixing_pull(pbContactMixing mixing, num a, num b, num bar, num out[2]) {
   // Maximum and minimum: to the one that counts, half each at a tie.
-  double first = (a > b) == (mixing != pb_mixingMinimum) ? 1 : 0;
+  num first = (a > b) == (mixing != pb_mixingMinimum) ? 1 : 0;
   if (a == b) first = 0.5;
 
-  double root = sqrt(a * b);
+  num root = num_sqrt(a * b);
   switch (mixing) {
     case pb_mixingMean: out[0] = out[1] = 0.5 * bar; return;
     case pb_mixingProduct:
@@ -277,14 +277,14 @@ static void mixing_pull(pbContactMixing mixing, double a, double b, double bar, 
 }
 
 // To entries i1 and i2 of a parameter of geoms (its values and cotangents).
-static void add_mixed(const pbModel *m, const double *values, double *to, int i1, int i2, double bar) {
-  double out[2];
+static void add_mixed(const pbModel *m, const num *values, num *to, int i1, int i2, num bar) {
+  num out[2];
   mixing_pull(m->contact.mixing, values[i1], values[i2], bar, out);
   to[i1] += out[0];
   to[i2] += out[1];
 }
 
-static void pull_contact_margin(LANE(pbAdjoint) *a, const NUM(pbContact) *c, double bar) {
+static void pull_contact_margin(LANE(pbAdjoint) *a, const NUM(pbContact) *c, num bar) {
   if (a->w->m->enableflags & pb_enOverride) {
     PB_THETA(a, o_margin, 0, bar);
   } else if (c->pair >= 0) {
@@ -296,13 +296,13 @@ static void pull_contact_margin(LANE(pbAdjoint) *a, const NUM(pbContact) *c, dou
 }
 
 // Two geoms of one priority: friction by the rule of mixing, solref and solimp by their weights solmix.
-static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const NUM(pbMix) *mix, const double friction[3],
+static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const NUM(pbMix) *mix, const num friction[3],
                              const row_bar *bar) {
   const NUM(pbConstraints) *w = a->constraints;
   int g1 = c->geom1;
   int g2 = c->geom2;
-  double x = mix->mix;
-  double x_bar = 0;
+  num x = mix->mix;
+  num x_bar = 0;
 
   for (int k = 0; k < 3; k++) add_mixed(w->m, w->p.geom_friction, a->bar.geom_friction, 3 * g1 + k, 3 * g2 + k, friction[k]);
 
@@ -315,9 +315,9 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
 
   // solref: the same, or in the direct format the lesser one.
   for (int k = 0; k < 2; k++) {
-    double r1 = w->p.geom_solref[2 * g1 + k];
-    double r2 = w->p.geom_solref[2 * g2 + k];
-    double share = x;
+    num r1 = w->p.geom_solref[2 * g1 + k];
+    num r2 = w->p.geom_solref[2 * g2 + k];
+    num share = x;
     if (mix->direct) share = r1 < r2 ? 1 : 0;
     if (mix->direct && r1 == r2) share = 0.5;
     PB_THETA(a, geom_solref, 2 * g1 + k, share * bar->solref[k]);
@@ -326,9 +326,9 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
   }
 
   // x = s1 / (s1 + s2)
-  double s1 = w->p.geom_solmix[g1];
-  double s2 = w->p.geom_solmix[g2];
-  double sum = s1 + s2;
+  num s1 = w->p.geom_solmix[g1];
+  num s2 = w->p.geom_solmix[g2];
+  num sum = s1 + s2;
   if (s1 >= 1e-15 || s2 >= 1e-15) {
     PB_THETA(a, geom_solmix, g1, x_bar * s2 / (sum * sum));
     PB_THETA(a, geom_solmix, g2, -x_bar * s1 / (sum * sum));
@@ -336,7 +336,7 @@ static void pull_mixed_geoms(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const 
 }
 
 // Friction, solref and solimp: to the override, the pair, the geom of higher priority, or both geoms.
-static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const double friction[5], const row_bar *bar) {
+static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, const num friction[5], const row_bar *bar) {
   const NUM(pbConstraints) *w = a->constraints;
   pbBars *to = &a->bar;
 
@@ -356,7 +356,7 @@ static void pull_contact_source(LANE(pbAdjoint) *a, const NUM(pbContact) *c, con
   }
 
   // Geoms have one coefficient for both sliding and one for both rolling directions.
-  double by_geom[3] = {friction[0] + friction[1], friction[2], friction[3] + friction[4]};
+  num by_geom[3] = {friction[0] + friction[1], friction[2], friction[3] + friction[4]};
   NUM(pbMix) mix;
   NUM(pbContact_Mix)(w, c->geom1, c->geom2, &mix);
   if (mix.winner < 0) {
@@ -380,14 +380,14 @@ void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const row_b
   pull_contact_margin(a, c, bar->margin);
 
   // Friction below the least that counts has no slope.
-  double friction[5];
+  num friction[5];
   for (int k = 0; k < 5; k++) friction[k] = NUM(pbContact_FrictionGiven)(w, c, k) >= PB_LEAST_FRICTION ? bar->friction[k] : 0;
   pull_contact_source(a, c, friction, bar);
 }
 
 // ---- diagApprox -------------------------------------------------------------------------------------------------------
 // Of a contact (weight.h).
-void LANE(pbContact_PullWeight)(LANE(pbAdjoint) *a, int contact, double bar) {
+void LANE(pbContact_PullWeight)(LANE(pbAdjoint) *a, int contact, num bar) {
   const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + contact;
   bool still = false;

@@ -6,13 +6,13 @@
 #include "contact/row_adjoint.h"
 
 void LANE(pbPenalty_Pull)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE(pbRowBar) *bar) {
-  const double *friction = w->contact[r->contact].friction;
-  const double *v = r->vel;
+  const num *friction = w->contact[r->contact].friction;
+  const num *v = r->vel;
   double slip = w->m->contact.slip;
-  double stiffness = w->p.contact_stiffness[0];
-  double damping = w->p.contact_damping[0];
+  num stiffness = w->p.contact_stiffness[0];
+  num damping = w->p.contact_damping[0];
   NUM(pbNormalForce) N = NUM(pbPenalty_Normal)(stiffness, damping, w->m->contact.width, r->margin - r->pos[0], v[0]);
-  double slide = NUM(pbPenalty_Slide)(r->dim, friction, slip, v);
+  num slide = NUM(pbPenalty_Slide)(r->dim, friction, slip, v);
 
   // By the normal force.
   lane W = PB_LANE_ZERO;
@@ -26,8 +26,8 @@ void LANE(pbPenalty_Pull)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, LANE
 
   // By sliding velocity and friction, which enter W themselves and in slide; only the first friction multiplies slip there.
   for (int j = 1; j < r->dim; j++) {
-    double mu = friction[j - 1];
-    double each = N.force / slide;
+    num mu = friction[j - 1];
+    num each = N.force / slide;
     double rest = j == 1 ? slip : 0;
     bar->vel[j] -= each * mu * mu * (bar->y[j] - W * (v[j] / slide));
     bar->friction[j - 1] -= each * mu * (2 * v[j] * bar->y[j] - W * ((v[j] * v[j] + rest * rest) / slide));

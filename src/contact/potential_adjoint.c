@@ -33,15 +33,15 @@ static lane pull_first_D(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_b
 // Edges e = (1, m) in the plane of normal and tangent k, m = +-mu_k, x_e = x_0 + m x_k, f = sum of D phi(x_e) e. With
 // slope = -phi': d f_0 = -D slope x_k d m, d f_k = D (phi - slope m x_k) d m.
 static void pull_pyramid(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
-  const double *mu = w->contact[r->contact].friction;
+  const num *mu = w->contact[r->contact].friction;
   pull_first_D(w, r, bar);
 
   // By m = +-mu_k: the share of the edge's force on the tangent, and the force through its residual.
   for (int k = 1; k < r->dim; k++) {
     for (int side = 0; side < 2; side++) {
-      double sign = side ? -1 : 1;
-      double m = sign * mu[k - 1];
-      double phi, slope;
+      num sign = side ? -1 : 1;
+      num m = sign * mu[k - 1];
+      num phi, slope;
       if (!pb_side(r->x[0] + m * r->x[k], w->m->contact.kappa, &phi, &slope)) continue;
       bar->friction[k - 1] += sign * r->edge_D * (phi * bar->y[k] - slope * r->x[k] * (bar->y[0] + m * bar->y[k]));
     }
@@ -51,7 +51,7 @@ static void pull_pyramid(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_b
 // Bottom zone: f_j = -D_j x_j with ln D_j = ln D_0 + ln impratio - 2 ln friction_0 + 2 ln friction_j, so for j > 0
 //   d f_j = f_j (d ln D_0 + d impratio / impratio - 2 d friction_0 / friction_0 + 2 d friction_j / friction_j)
 // of which pull_first_D has the first.
-static void pull_cone_bottom(const NUM(pbRow) *r, const double *friction, double impratio, row_bar *bar) {
+static void pull_cone_bottom(const NUM(pbRow) *r, const num *friction, num impratio, row_bar *bar) {
   for (int k = 1; k < r->dim; k++) {
     lane g = bar->y[k] * bar->f[k];
     bar->impratio += g / impratio;
@@ -65,14 +65,14 @@ static void pull_cone_bottom(const NUM(pbRow) *r, const double *friction, double
 //   d (y . f) = (y . f) (d ln D_0 - 2 mu d mu / (1 + mu^2)) - c ((y_0 - W) d T + (x_0 - T) d W)
 //   d mu = mu (d friction_0 / friction_0 - d impratio / (2 impratio)),  d T = sum of friction_k x_k^2 / T d friction_k
 //   d W = sum of (2 friction_k x_k y_k d friction_k) / T - W / T d T
-static void pull_cone_middle(const NUM(pbRow) *r, const double *friction, double impratio, lane yf, row_bar *bar) {
-  double m = r->mu;
-  double c = -r->D[0] / (1 + m * m);
-  double T = 0;
+static void pull_cone_middle(const NUM(pbRow) *r, const num *friction, num impratio, lane yf, row_bar *bar) {
+  num m = r->mu;
+  num c = -r->D[0] / (1 + m * m);
+  num T = 0;
   lane W = PB_LANE_ZERO;
 
   for (int k = 1; k < r->dim; k++) T += friction[k - 1] * friction[k - 1] * r->x[k] * r->x[k];
-  T = sqrt(T);
+  T = num_sqrt(T);
   for (int k = 1; k < r->dim; k++) W += friction[k - 1] * friction[k - 1] * r->x[k] / T * bar->y[k];
 
   // By mu = friction_0 / sqrt(impratio), in c.
@@ -81,18 +81,18 @@ static void pull_cone_middle(const NUM(pbRow) *r, const double *friction, double
   bar->impratio -= m_bar * m / (2 * impratio);
 
   // By friction_k, in T and W.
-  double e = r->x[0] - T;
+  num e = r->x[0] - T;
   lane g = bar->y[0] - W;
   for (int k = 1; k < r->dim; k++) {
-    double dT = friction[k - 1] * r->x[k] * r->x[k] / T;
+    num dT = friction[k - 1] * r->x[k] * r->x[k] / T;
     lane dW = 2 * friction[k - 1] * r->x[k] / T * bar->y[k] - W / T * dT;
     bar->friction[k - 1] += c * (-dT * g - e * dW);
   }
 }
 
 static void pull_cone(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
-  const double *friction = w->contact[r->contact].friction;
-  double impratio = w->p.impratio[0];
+  const num *friction = w->contact[r->contact].friction;
+  num impratio = w->p.impratio[0];
   lane yf = pull_first_D(w, r, bar);
   if (r->zone == pb_coneBottom) pull_cone_bottom(r, friction, impratio, bar);
   else pull_cone_middle(r, friction, impratio, yf, bar);
@@ -103,7 +103,7 @@ static void pull_cone(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar 
 void LANE(pbPotential_PullSmoothCone)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
   if (!pb_elliptic(w->m, r) || !(w->m->contact.kappa > 0)) return;
 
-  const double *friction = w->contact[r->contact].friction;
+  const num *friction = w->contact[r->contact].friction;
   _Complex double x[6], input[6], f[6];  // input: mu, then the frictions
   input[0] = r->mu;
   for (int k = 0; k < r->dim; k++) x[k] = r->x[k];
@@ -111,7 +111,7 @@ void LANE(pbPotential_PullSmoothCone)(const NUM(pbConstraints) *w, const NUM(pbR
 
   // Input 0 is mu, input k the friction of tangent k.
   for (int k = 0; k < r->dim; k++) {
-    double g = 0;
+    num g = 0;
     __imag__ input[k] = PB_IMAG_STEP;
     pbCone_Smooth_c(r->dim, x, r->D[0], input[0], input + 1, w->m->contact.kappa, f, NULL);
     __imag__ input[k] = 0;

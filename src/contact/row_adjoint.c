@@ -9,7 +9,7 @@ typedef LANE(pbRowBar) row_bar;
 
 void LANE(pbRow_Times)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *v, lane *out) {
   const int *dofs = w->row_dofs + r->dofs;
-  const double *J = w->row_J + r->J;
+  const num *J = w->row_J + r->J;
 
   for (int k = 0; k < r->dim; k++, J += r->n) {
     lane s = PB_LANE_ZERO;
@@ -20,7 +20,7 @@ void LANE(pbRow_Times)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const l
 
 void LANE(pbRow_AddForce)(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *f, lane *out) {
   const int *dofs = w->row_dofs + r->dofs;
-  const double *J = w->row_J + r->J;
+  const num *J = w->row_J + r->J;
   for (int k = 0; k < r->dim; k++, J += r->n) {
     for (int i = 0; i < r->n; i++) out[dofs[i]] += J[i] * f[k];
   }
@@ -41,7 +41,7 @@ void LANE(pbRow_PullLaw)(LANE(pbAdjoint) *a, int index, int at, row_bar *bar) {
   const NUM(pbRow) *r = w->row + index;
 
   // z is the cotangent of the residual: solved for with lam where forces are hard, K y where they are not.
-  if (pb_hard(w->m)) {
+  if (!PB_IS_COMPLEX && pb_hard(w->m)) {
     memcpy(bar->z, a->z + 6 * index, sizeof bar->z);
     bar->u = a->u + at;
     LANE(pbLaw_Pull)(a, r, bar);
@@ -88,10 +88,10 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a) {
 }
 
 #if PB_LANES == 1
-void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double pos[3], double axes[3][3],
-                        const double friction[2], double restitution) {
+void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, num dist, const num pos[3], num axes[3][3],
+                        const num friction[2], num restitution) {
   const NUM(pbContact) *c = a->constraints->contact + contact;
-  double bar[10] = {dist, pos[0], pos[1], pos[2]};
+  num bar[10] = {dist, pos[0], pos[1], pos[2]};
   LANE(pbContact_ClearMeshes)(a);
 
   // The frame to normal and hint, these and the point to the geoms.

@@ -22,7 +22,7 @@
 
 // Cotangents of a row's numbers.
 typedef struct LANE(pbRowBar) {
-  const double *f;  // the row's forces where they are differentiated
+  const num *f;  // the row's forces where they are differentiated
   lane y[6], z[6];
   lane pos[6];  // of the position residual
   lane vel[6];  // of J v
@@ -35,7 +35,7 @@ typedef struct LANE(pbRowBar) {
   lane stiffness, damping;  // of penalty contacts
   const lane *u;            // of a hard row's law
 #if PB_LANES == 1
-  double solref[2], solreffriction[2], solimp[5];  // of those that the row is made with
+  num solref[2], solreffriction[2], solimp[5];  // of those that the row is made with
 #endif
 } LANE(pbRowBar);
 
@@ -55,7 +55,7 @@ static inline lane LANE(pbRow_EntryBar)(const LANE(pbAdjoint) *a, const NUM(pbRo
 
 // The same of all entries of a tendon, which the row has times scale, with the velocity in them.
 static inline void LANE(pbRow_TendonEntries)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *bar, int tendon,
-                                             double scale) {
+                                             num scale) {
   a->ten_lam[tendon] += scale * bar->f[0];
   a->ten_acc[tendon] -= scale * bar->z[0];
   a->ten_vel[tendon] -= scale * r->b * bar->z[0];
@@ -88,7 +88,7 @@ void LANE(pbRow_PullReference)(const NUM(pbConstraints) *w, const NUM(pbRow) *r,
 void LANE(pbRow_PullParameters)(LANE(pbAdjoint) *a, const NUM(pbRow) *r, LANE(pbRowBar) *bar);
 // Friction, restitution, margin, solref and solimp of a contact to its geoms or pair; its diagApprox.
 void LANE(pbContact_PullParameters)(LANE(pbAdjoint) *a, int contact, const LANE(pbRowBar) *bar);
-void LANE(pbContact_PullWeight)(LANE(pbAdjoint) *a, int contact, double bar);
+void LANE(pbContact_PullWeight)(LANE(pbAdjoint) *a, int contact, num bar);
 #endif
 
 // ---- geometry ---------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ void LANE(pbContact_PairJacobians)(LANE(pbAdjoint) *a, int first, double reach);
 void LANE(pbContact_PullPair)(LANE(pbAdjoint) *a, int contact, const lane bar[10]);
 #if PB_LANES == 1
 // Keeps them, with the wrenches on both geoms about their centers, for pbContact_PullMeshes.
-void LANE(pbContact_KeepBar)(LANE(pbAdjoint) *a, int contact, const double bar[10], const double w1[6], const double w2[6]);
+void LANE(pbContact_KeepBar)(LANE(pbAdjoint) *a, int contact, const num bar[10], const num w1[6], const num w2[6]);
 #endif
 // Cotangents of the frame's axes to normal and hint, added to or set in n_bar and hint_bar; t1, t2 are changed.
 void LANE(pbContact_PullFrame)(const NUM(pbContact) *c, lane n_bar[3], lane t1[3], lane t2[3], lane hint_bar[3]);

@@ -2,8 +2,8 @@
 //
 // Lanes. An adjoint is compiled for one cotangent, and once more for several side by side: rows of a Jacobian share the traversal
 // of the tree and differ in their cotangents alone.
-//   lane          the type of a cotangent: double, or a vector of PB_LANES doubles, one for each seed. Primal quantities are
-// double.
+//   lane          the type of a cotangent: double, or a vector of PB_LANES doubles, one for each seed; in complex numbers (second
+// derivatives, step/second.h) a cotangent with its derivative, for which PB_LANES is 2. Primal quantities are num.
 //   PB_LANES      how many: 1, or as many as a vector register holds (2, 4, 8)
 //   LANE(name)    name_one_r or name_lanes_r, name_one_v3, ...: a function or struct that is there in both versions (eval/lane.h)
 //   _one, _lanes  these two versions, by which other sources call them (step/variants.h)
@@ -19,7 +19,11 @@
 #include "eval/mechanism.h"
 #include "model/wanted.h"
 
-#if PB_LANES > 1
+// Seeds, each with a cotangent of its own: in complex numbers one, whose value and derivative are two doubles.
+#define PB_SEEDS (PB_IS_COMPLEX ? 1 : PB_LANES)
+#if PB_IS_COMPLEX
+typedef num lane;
+#elif PB_LANES > 1
 typedef double lane __attribute__((vector_size(8 * PB_LANES), aligned(8 * PB_LANES)));
 #else
 typedef double lane;
@@ -27,13 +31,13 @@ typedef double lane;
 
 // Views of the gradient by theta, one to a field (as in par.h).
 typedef struct pbBars {
-#define X(name, rows, cols, ...) double *name;
+#define X(name, rows, cols, ...) num *name;
   PB_MODEL_PARAMS(X)
   PB_MESH_PARAMS(X)
 #undef X
 } pbBars;
 
-static inline void bars_view(pbBars *b, const pbModel *m, double *theta) {
+static inline void bars_view(pbBars *b, const pbModel *m, num *theta) {
   PB_ASSERT(theta != NULL);
 
   // each field where the model has it in theta
@@ -56,9 +60,9 @@ typedef struct LANE(pbSlipBar) {
 // The solution that the forces, the rows and the inertia of an evaluation are differentiated at. With sweeps against slip it is
 // Newton's, which they begin with; the work holds what they made of it, which sensors and integrators see. Without, both are one.
 typedef struct LANE(pbSolution) {
-  const double *qacc;   // nv
-  const double *A;      // nbody x 6: accelerations of bodies
-  const double *force;  // max_row x 6: of rows; NULL: those that the rows have (pbRow.f)
+  const num *qacc;   // nv
+  const num *A;      // nbody x 6: accelerations of bodies
+  const num *force;  // max_row x 6: of rows; NULL: those that the rows have (pbRow.f)
 } LANE(pbSolution);
 
 // Cotangents of one evaluation. Spatial ones are wrenches (torque, force) about the tree's ref, dual to motions.
@@ -68,9 +72,10 @@ typedef struct LANE(pbAdjoint) {
   const NUM(pbConstraints) *constraints;  // the same evaluation for those who see more of it (eval/names.h)
   const NUM(pbWork) *work;
   LANE(pbSolution) at;
-  double *theta;  // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
-  pbBars bar;     // the same by field, where it is wanted
-  unsigned want;  // groups of parameters (model/wanted.h) that are wanted; 0 where theta is NULL
+  num *theta;           // gradient by parameters (layout of theta), added to; NULL: not wanted (always NULL with several lanes)
+  pbBars bar;           // the same by field, where it is wanted
+  const char *refused;  // in complex numbers: what has no second derivatives, where something was met; NULL: nothing
+  unsigned want;        // groups of parameters (model/wanted.h) that are wanted; 0 where theta is NULL
 
   // virtual motions
   lane *lam;      // nv: H^-1 of the cotangent of qacc
@@ -81,14 +86,14 @@ typedef struct LANE(pbAdjoint) {
   lane *Vx;       // nbody x 6: Vl + Vs of the body and its ancestors: what inertia, xfrc, contacts, connect and weld see
 
   // what depends on the evaluation alone
-  double *Va, *Vw;                      // nbody x 6: body motions of at.qacc and of at.qacc - qacc_integrated
-  double *IV, *rate_IV, *IW;            // nbody x 6: I V; I at.A + V x* I V, what the body's motion takes; I Vw
-  double *damping;                      // nv x 3: coefficients of each dof's damper
+  num *Va, *Vw;                         // nbody x 6: body motions of at.qacc and of at.qacc - qacc_integrated
+  num *IV, *rate_IV, *IW;               // nbody x 6: I V; I at.A + V x* I V, what the body's motion takes; I Vw
+  num *damping;                         // nv x 3: coefficients of each dof's damper
   pbContactJacobian *contact_jacobian;  // max_con: how each contact moves with its pair
 
   // cotangents of body fields: filled by force elements, rows and sensors, then pulled down the tree
   lane *FV, *FA, *FW, *FVa;   // nbody x 6: of V, A, Vw, Va
-  double *FL, *FX, *FM;       // nbody x 6: of Vl, Vx, Vm
+  num *FL, *FX, *FM;          // nbody x 6: of Vl, Vx, Vm
   pbContactBar *contact_bar;  // max_con, of models with meshes: what contacts had so far, see pbContact_PullMeshes
   lane *P;                    // nbody x 6: of the body's pose (rigid motion), the fields of all bodies held
 
@@ -107,7 +112,7 @@ typedef struct LANE(pbAdjoint) {
   lane *act_residual, *act_target;  // nu: of the residual of a servo's row; of the velocity that it asks for
 
   // collected by rows, forces and actuators, then pulled through tendons and transmissions
-  double *ten_lam;  // ntendon: of J lam, J the tendon's Jacobian row; that is the tension
+  num *ten_lam;     // ntendon: of J lam, J the tendon's Jacobian row; that is the tension
   lane *ten_acc;    // ntendon: of J qacc
   lane *ten_power;  // ntendon: J lam
   bool *ten_other;  // ntendon: whether J has cotangents besides: ten_c, by pbTendon_Other
@@ -116,9 +121,9 @@ typedef struct LANE(pbAdjoint) {
   lane *lam_act;    // nv: lam where qfrc_actuator is not limited, else 0
   bool act_free;    // lam_act is lam
   lane *X, *G;      // nbody x 6: scratch fields
-  double *F;        // nbody x 6
+  num *F;           // nbody x 6
   lane *load_X;     // nbody x 6: motions by the second half of loss, and what their power alone collects:
-  double *load_F;   // 2 x nbody x 6
+  num *load_F;      // 2 x nbody x 6
 
   lane *z, *u;  // of hard contact: max_row x 6, cotangents of a row's residual; of its law, room for twice
 
@@ -134,7 +139,7 @@ typedef struct LANE(pbAdjoint) {
   bool has_Vs, has_FA, has_force;  // some of these were set
   bool apart;                      // bodies move as Vx says, whatever lam is, and have no inertia (step/pairs_adjoint.c),
   bool *later;                     // max_row: and these rows are pulled by themselves
-  double h_bar;                    // of the time step, collected from everywhere (one lane)
+  num h_bar;                       // of the time step, collected from everywhere (one lane)
 
   // results, added to
   lane *q, *v, *act;            // nv, nv, na: tangent of the state
@@ -170,7 +175,7 @@ static inline lane *LANE(pbTendon_Other)(LANE(pbAdjoint) *a, int tendon) {
   } while (0)
 // Is any field of the group wanted?
 #define PB_WANTS(a, group) (PB_LANES == 1 && ((a)->want & (group)) != 0)
-#if PB_LANES == 1
+#if PB_LANES == 1 || PB_IS_COMPLEX
 #define PB_LANE0(value) (value)
 #else
 #define PB_LANE0(value) ((value)[0])
@@ -184,18 +189,18 @@ static inline lane *LANE(pbTendon_Other)(LANE(pbAdjoint) *a, int tendon) {
 void LANE(pbSensor_Adjoint)(LANE(pbAdjoint) *a, lane *sensordata);
 // W += sum of Vl . (fluid wrench); W += h sum of Vm . B (Va - Vw), B the damping of implicitfast.
 void LANE(pbFluid_Adjoint)(LANE(pbAdjoint) *a);
-void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, double h);
+void LANE(pbFluid_DampingAdjoint)(LANE(pbAdjoint) *a, num h);
 
 // ---- sweeps ---------------------------------------------------------------------------------------------------------
 #define PB_LANE_ZERO ((lane){0})
 
 // x := A^-1 x for a factored tree matrix.
-void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x);
+void LANE(pbSweep_Solve)(const pbTreePattern *tree, const num *LD, const num *diag_inv, lane *x);
 // y = A x, A unfactored.
-void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x, lane *y);
+void LANE(pbSweep_Mul)(const pbTreePattern *tree, const num *A, const lane *x, lane *y);
 // X[b] = motion of every body from joint rates.
 void LANE(pbSweep_Push)(const NUM(pbMechanism) *w, const lane *rate, lane *X);
-void LANE(pbSweep_PushPlain)(const NUM(pbMechanism) *w, const double *rate, double *X);
+void LANE(pbSweep_PushPlain)(const NUM(pbMechanism) *w, const num *rate, num *X);
 // qacc += S' (sum of FA over the subtree): cotangent of qacc from that of body accelerations.
 void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a);
 // What the evaluation is differentiated at, and Va to damping there.
@@ -213,15 +218,15 @@ void LANE(pbSweep_PushTendon)(const NUM(pbMechanism) *w, int tendon, const lane 
 void LANE(pbSweep_ClearTendon)(LANE(pbAdjoint) *a, int tendon);
 void LANE(pbSweep_PullTendon)(LANE(pbAdjoint) *a, int tendon, const lane *c);
 // The same for two fields, from the rates u with plain cotangents a->F, and from plain rates z with the cotangents Fz (changed).
-void LANE(pbSweep_PullPair)(LANE(pbAdjoint) *a, const lane *u, const double *z, lane *Fz);
+void LANE(pbSweep_PullPair)(LANE(pbAdjoint) *a, const lane *u, const num *z, lane *Fz);
 // W += s U . I Y of all bodies: cotangents of U to a->F, of Y to Fz, of poses to P, and the gradient by mass and inertia.
-void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, double s, const lane *U, const double *Y, lane *Fz);
+void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, num s, const lane *U, const num *Y, lane *Fz);
 // W += M_bar . M, over the entries on its pattern. axes (nv x 6): cotangents of the axes S of all dofs from elsewhere, which go
 // down with it (changed); inertias: room, nbody x 10.
 void LANE(pbSweep_PullMass)(LANE(pbAdjoint) *a, const lane *M_bar, lane *axes, lane *inertias);
 // A point of a body, offset d: force F on its velocity under a field (F plain; added to the field's cotangent `field`),
 // cotangent p of the point's position with the field held.
-void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field);
+void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const num d[3], const num F[3], const lane p[3], num *field);
 // Gradient by a site's pose: cotangent of its world position and torque on its frame (world axes); adds the wrench to P
 // only where asked (the caller may have done so).
 void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]);
@@ -232,28 +237,28 @@ void LANE(pbForce_Actuators)(LANE(pbAdjoint) *a);   // forces, activations, mome
 void LANE(pbForce_Tendons)(LANE(pbAdjoint) *a);     // what acts along tendons; then pulls all of ten_*
 void LANE(pbTendon_PullPaths)(LANE(pbAdjoint) *a);  // ten_* to paths; armature
 // W = power . (spring's force) of a tendon, power by its Jacobian: to its length and theta; returns the force.
-double LANE(pbTendon_PullSpring)(LANE(pbAdjoint) *a, int tendon, lane power);
+num LANE(pbTendon_PullSpring)(LANE(pbAdjoint) *a, int tendon, lane power);
 // Of a spatial tendon's path. drift (or NULL): d2L/dt2 at zero joint acceleration, set.
-void LANE(pbTendon_PullPath)(LANE(pbAdjoint) *a, int tendon, double *drift);
+void LANE(pbTendon_PullPath)(LANE(pbAdjoint) *a, int tendon, num *drift);
 void LANE(pbForce_LimitActuators)(LANE(pbAdjoint) *a);  // lam_act and ten_power, before the others
 // W += s u . (armature of joints and tendons) z.
-void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int tendon, double s, const lane *u, const double *z);
-void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, double s, const lane *u, const double *z);
+void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int tendon, num s, const lane *u, const num *z);
+void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, num s, const lane *u, const num *z);
 // W += M_bar . (armature of joints and tendons), over the entries of M.
 void LANE(pbForce_TendonArmatureMass)(LANE(pbAdjoint) *a, int tendon, const lane *M_bar);
 void LANE(pbForce_ArmatureMass)(LANE(pbAdjoint) *a, const lane *M_bar);
 // Cotangent of act_next = Next(act, act_dot), less whole turns: adds to act and act_dot, theta.
-void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, double act, double act_dot, lane bar, lane *act_bar,
+void LANE(pbForce_Next)(LANE(pbAdjoint) *a, int actuator, int index, num act, num act_dot, lane bar, lane *act_bar,
                         lane *dot_bar);
 // Cotangent g of a rotation vector d = log(q) to the tangent of q at the right (child frame), by the inverse right Jacobian of
 // exp, transposed: Jr(d)^-T g = g - 1/2 d x g + c d x (d x g), c = (1 - t/2 cot(t/2)) / t^2 with t = |d|, near zero its series.
-static inline void pb_log_pull(const double d[3], const lane g[3], lane out[3]) {
-  double t2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2], c;
-  if (t2 < 1e-4) {
+static inline void pb_log_pull(const num d[3], const lane g[3], lane out[3]) {
+  num t2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2], c;
+  if (re(t2) < 1e-4) {
     c = 1. / 12 + t2 * (1. / 720 + t2 * (1. / 30240 + t2 / 1209600));
   } else {
-    double half = 0.5 * sqrt(t2), sine, cosine;
-    pbSinCos(half, &sine, &cosine);
+    num half = 0.5 * num_sqrt(t2), sine, cosine;
+    num_sincos(half, &sine, &cosine);
     c = (1 - half * cosine / sine) / t2;
   }
 
@@ -282,7 +287,7 @@ void LANE(pbRows_Evaluation)(LANE(pbAdjoint) *a);
 void LANE(pbRows_Servos)(LANE(pbAdjoint) *a);
 // Levels of losses of dofs: to loss and velocities, where pbForce_LimitActuators begins; to theta.
 void LANE(pbRows_Losses)(LANE(pbAdjoint) *a);
-void LANE(pbLoss_PullParameters)(LANE(pbAdjoint) *a, int dof, double bar);
+void LANE(pbLoss_PullParameters)(LANE(pbAdjoint) *a, int dof, num bar);
 void LANE(pbRows_Adjoint)(LANE(pbAdjoint) *a);
 // One of them, under Vx (not of hard contact).
 void LANE(pbRows_PullApart)(LANE(pbAdjoint) *a, int row);
@@ -299,16 +304,15 @@ void LANE(pbRows_Distance)(LANE(pbAdjoint) *a, int row, lane bar);
 // By the map of a mesh's points, stretch x + shift: from its cotangents; from those of a motion of the points where they are,
 // E x + t, the symmetric part of E as strain (xx yy zz yz zx xy, in the frame of the shape), the rest as a wrench about its pos
 // (world axes).
-void LANE(pbMesh_PullMap)(LANE(pbAdjoint) *a, int mesh, const double stretch_bar[9], const double shift_bar[3]);
-void LANE(pbMesh_PullMotion)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *shape, const double strain[6],
-                             const double wrench[6]);
+void LANE(pbMesh_PullMap)(LANE(pbAdjoint) *a, int mesh, const num stretch_bar[9], const num shift_bar[3]);
+void LANE(pbMesh_PullMotion)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) *shape, const num strain[6], const num wrench[6]);
 // By single vertices, where they are parameters: from those of a pair's contacts, as pbPair_PullCorners.
 void LANE(pbMesh_PullVertices)(LANE(pbAdjoint) *a, int mesh, const NUM(pbShape) shape[2], double margin,
                                const struct pbSearched *kept, int count, const pbContactBar *bar, int which);
 // Cotangents of one contact's distance less its margin, position, axes of its frame (changed), frictions and restitution: to P of
 // both bodies and theta. reach: how far beyond the margin contacts were looked for.
-void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, double dist, const double pos[3], double axes[3][3],
-                        const double friction[2], double restitution);
+void LANE(pbRows_Touch)(LANE(pbAdjoint) *a, int contact, double reach, num dist, const num pos[3], num axes[3][3],
+                        const num friction[2], num restitution);
 #endif
 
 #endif

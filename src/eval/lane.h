@@ -12,6 +12,9 @@
 #define PB_LANES     1
 #define PB_LANE_KIND _one
 #endif
+// Terms (bodies/*/) have value and pullback in one file: is the pullback compiled? In complex numbers with PB_LANES=2 alone: a
+// cotangent with its derivative, two doubles side by side.
+#define PB_HAS_PULLBACK      (!PB_IS_COMPLEX || PB_LANES > 1)
 #define PB_LANE_PASTE2(a, b) a##b
 #define PB_LANE_PASTE(a, b)  PB_LANE_PASTE2(a, b)
 #define PB_LANE_NUM(name)    NUM(name)

@@ -76,7 +76,7 @@ typedef struct NUM(pbBoxFaces) {
 typedef struct NUM(pbBoxEdges) {
   int axis[2];
   num middle[2][3];
-  double start, place[2];
+  num start, place[2];
   int clipped[3];  // of the start, of place 1, of place 2: the end, -1 or 1; 0: not
 } NUM(pbBoxEdges);
 
@@ -92,13 +92,11 @@ typedef struct NUM(pbBoxTouch) {
 int NUM(pbBox_Touch)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, NUM(pbBoxTouch) *touch,
                      NUM(pbContactPoint) *contacts);
 
-#if !PB_IS_COMPLEX
 // As pbPair_Jacobian. Of a ball one contact.
 void NUM(pbSphere_BoxRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *box, const NUM(pbContactPoint) *contact,
                             pbContactJacobian *j);
 void NUM(pbCapsule_BoxRates)(const NUM(pbShape) *capsule, const NUM(pbShape) *box, double margin, int count,
                              pbContactJacobian *j);
 void NUM(pbBox_BoxRates)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double margin, int count, pbContactJacobian *j);
-#endif
 
 #endif

@@ -158,9 +158,9 @@ static int separating_axis(const box_pair *p, bool *tied) {
 }
 
 // Clipped to +-half; what of it is kept, and the end that it is clipped to (-1, 1) or 0.
-static num clip_noting(num x, num half, double *place, int *clipped) {
+static num clip_noting(num x, num half, num *place, int *clipped) {
   num inside = num_clip(x, -half, half);
-  *place = re(inside);
+  *place = inside;
   *clipped = re(x) > re(half) ? 1 : -(re(x) < -re(half));
   return inside;
 }

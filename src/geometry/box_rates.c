@@ -1,8 +1,7 @@
 // Jacobians of balls, capsules and boxes on a box, shape 2: the differentials of box.c and box_box.c, decisions as found there.
-// In doubles. Test: tests/unit/test_geometry.c, against the complex step of the primals.
+// Test: tests/unit/test_geometry.c, against the complex step of the primals.
 #include "geometry/box.h"
 
-#if !PB_IS_COMPLEX
 #include "base/assert.h"
 #include "geometry/rate.h"
 
@@ -10,16 +9,16 @@
 // In the box's frame: c = R' (p1 - p2), nearest point of the box by clamping, t = (nearest - c) / gap,
 // pos = (nearest + c + r t) / 2; inside: t fixed, depth = size -+ c, pos = c + t (r - depth) / 2
 typedef struct ball_in_box {
-  double c[3], t[3];
+  num c[3], t[3];
   row dc[3], dt[3], dpos[3], dgap;
 } ball_in_box;
 
-static void outside_box_rate(const NUM(pbShape) *box, double radius, double gap, ball_in_box *b) {
+static void outside_box_rate(const NUM(pbShape) *box, num radius, num gap, ball_in_box *b) {
   row toward[3];  // d (nearest - c): a clamped coordinate stays on its face, the others follow the center
   for (int i = 0; i < 3; i++) {
-    bool clamped = box->size[i] > 0 && fabs(b->c[i]) > box->size[i];
+    bool clamped = re(box->size[i]) > 0 && fabs(re(b->c[i])) > re(box->size[i]);
     for (int k = 0; k < COLUMNS; k++) toward[i][k] = clamped ? -b->dc[i][k] : 0;
-    if (clamped) toward[i][SIZE2 + i] += b->c[i] > 0 ? 1 : -1;
+    if (clamped) toward[i][SIZE2 + i] += re(b->c[i]) > 0 ? 1 : -1;
     for (int k = 0; k < COLUMNS; k++) b->dpos[i][k] = b->dc[i][k] + 0.5 * toward[i][k];
   }
 
@@ -33,12 +32,12 @@ static void outside_box_rate(const NUM(pbShape) *box, double radius, double gap,
 
 static void inside_box_rate(ball_in_box *b) {
   int face = 2;
-  if (fabs(b->t[0]) > 0.5) {
+  if (fabs(re(b->t[0])) > 0.5) {
     face = 0;
-  } else if (fabs(b->t[1]) > 0.5) {
+  } else if (fabs(re(b->t[1])) > 0.5) {
     face = 1;
   }
-  double sign = b->t[face] > 0 ? 1 : -1;  // depth = size + sign c
+  double sign = re(b->t[face]) > 0 ? 1 : -1;  // depth = size + sign c
 
   for (int k = 0; k < COLUMNS; k++) b->dgap[k] = -sign * b->dc[face][k];
   b->dgap[SIZE2 + face] -= 1;
@@ -50,10 +49,10 @@ static void inside_box_rate(ball_in_box *b) {
 
 // Of a point of shape 1, at `dif` from the box's center, seen from the box: d c_i = (axis_i x dif) . rotation
 // - axis_i . translation; of a direction without the translation.
-static void seen_from_box(const NUM(pbShape) *box, const double dif[3], bool point, row out[3]) {
+static void seen_from_box(const NUM(pbShape) *box, const num dif[3], bool point, row out[3]) {
   memset(out, 0, 3 * sizeof(row));
   for (int i = 0; i < 3; i++) {
-    double axis[3], moment[3];
+    num axis[3], moment[3];
     m3_col(axis, box->mat, i);
     v3_cross(moment, axis, dif);
     for (int k = 0; k < 3; k++) {
@@ -64,12 +63,12 @@ static void seen_from_box(const NUM(pbShape) *box, const double dif[3], bool poi
 }
 
 // b->c, b->dc: the ball's center.
-static void ball_rates(const NUM(pbShape) *box, double radius, ball_in_box *b, const NUM(pbContactPoint) *contact,
+static void ball_rates(const NUM(pbShape) *box, num radius, ball_in_box *b, const NUM(pbContactPoint) *contact,
                        pbContactJacobian *j) {
-  double lever[3], gap = contact->dist + radius;
+  num lever[3], gap = contact->dist + radius;
 
   m3_tmulv(b->t, box->mat, contact->normal);
-  if (gap > PB_TINY) {
+  if (re(gap) > PB_TINY) {
     outside_box_rate(box, radius, gap, b);
   } else {
     inside_box_rate(b);
@@ -86,7 +85,7 @@ static void ball_rates(const NUM(pbShape) *box, double radius, ball_in_box *b, c
   rotation_rate(rotation, contact->normal);
 
   for (int i = 0; i < 3; i++) {
-    const double *m = &box->mat[3 * i];
+    const num *m = &box->mat[3 * i];
     for (int k = 0; k < COLUMNS; k++) {
       j->d[POS + i][k] = move[i][k] + m[0] * b->dpos[0][k] + m[1] * b->dpos[1][k] + m[2] * b->dpos[2][k];
       j->d[NORMAL + i][k] = rotation[i][k] + m[0] * b->dt[0][k] + m[1] * b->dt[1][k] + m[2] * b->dt[2][k];
@@ -96,7 +95,7 @@ static void ball_rates(const NUM(pbShape) *box, double radius, ball_in_box *b, c
 
 void NUM(pbSphere_BoxRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *box, const NUM(pbContactPoint) *contact,
                             pbContactJacobian *j) {
-  double dif[3];
+  num dif[3];
   ball_in_box b = {0};
 
   v3_sub(dif, sphere->pos, box->pos);
@@ -113,7 +112,7 @@ typedef struct segment_rates {
 } segment_rates;
 
 static void begin_segment(const NUM(pbShape) *capsule, const NUM(pbShape) *box, segment_rates *g) {
-  double dif[3], half[3];
+  num dif[3], half[3];
 
   // Center and half axis as they are in the world.
   v3_sub(dif, capsule->pos, box->pos);
@@ -124,7 +123,7 @@ static void begin_segment(const NUM(pbShape) *capsule, const NUM(pbShape) *box, 
 
   // The half axis by its length.
   for (int i = 0; i < 3; i++) {
-    double axis[3], unit[3];
+    num axis[3], unit[3];
     m3_col(axis, box->mat, i);
     m3_col(unit, capsule->mat, 2);
     g->half[i][SIZE1 + 1] = v3_dot(axis, unit);
@@ -137,7 +136,7 @@ static void begin_segment(const NUM(pbShape) *capsule, const NUM(pbShape) *box, 
 static void edge_rates(const segment_rates *g, const NUM(pbBoxNearest) *f, row dx, row dy) {
   const NUM(pbBoxSegment) *s = g->s;
   int j = f->edge;
-  double x = f->along, square = 0;
+  num x = f->along, square = 0;
   memset(dx, 0, sizeof(row));
   memset(dy, 0, sizeof(row));
 
@@ -145,8 +144,8 @@ static void edge_rates(const segment_rates *g, const NUM(pbBoxNearest) *f, row d
   if (!f->clamped[1]) {
     for (int k = 0; k < 3; k++) {
       if (k == j && !f->clamped[0]) continue;
-      double sign = f->corner & (1 << k) ? 1 : -1, place = k == j ? f->box_along : sign;
-      double gap = place * s->size[k] - s->center[k] - x * s->half[k];
+      num sign = f->corner & (1 << k) ? 1 : -1, place = k == j ? f->box_along : sign;
+      num gap = place * s->size[k] - s->center[k] - x * s->half[k];
 
       for (int c = 0; c < COLUMNS; c++) dx[c] += gap * g->half[k][c] - s->half[k] * (g->center[k][c] + x * g->half[k][c]);
       dx[SIZE2 + k] += place * s->half[k];
@@ -165,7 +164,7 @@ static void second_rates(const segment_rates *g, const NUM(pbBoxNearest) *first,
                          row dx) {
   const NUM(pbBoxSegment) *s = g->s;
   int i = second->axis;
-  double h = s->half[i], x = first->along + second->step, way = second->step < 0 ? -1 : 1, inv = 1 / fabs(h);
+  num h = s->half[i], x = first->along + second->step, way = re(second->step) < 0 ? -1 : 1, inv = 1 / num_abs(h);
 
   switch (second->kind) {
     // step = +-2 size / |half|
@@ -191,11 +190,11 @@ static void second_rates(const segment_rates *g, const NUM(pbBoxNearest) *first,
 }
 
 // The ball about a place x: its center is center + x half.
-static void place_rates(const segment_rates *g, const NUM(pbShape) *capsule, const NUM(pbShape) *box, const double center[3],
-                        double x, const row dx, const NUM(pbContactPoint) *contact, pbContactJacobian *j) {
+static void place_rates(const segment_rates *g, const NUM(pbShape) *capsule, const NUM(pbShape) *box, const num center[3], num x,
+                        const row dx, const NUM(pbContactPoint) *contact, pbContactJacobian *j) {
   const NUM(pbBoxSegment) *s = g->s;
   ball_in_box b = {0};
-  double dif[3];
+  num dif[3];
 
   v3_sub(dif, center, box->pos);
   m3_tmulv(b.c, box->mat, dif);
@@ -222,7 +221,7 @@ void NUM(pbCapsule_BoxRates)(const NUM(pbShape) *capsule, const NUM(pbShape) *bo
   int made = 0, places = second.kind == pb_secondNone ? 1 : 2;
   for (int k = 0; k < places && made < count; k++) {
     NUM(pbContactPoint) contact;
-    double center[3], x = k ? first.along + second.step : first.along;
+    num center[3], x = k ? first.along + second.step : first.along;
     if (k) second_rates(&g, &first, &second, dy, dx);
 
     NUM(pbSegment_Point)(&s, x, box, center);
@@ -235,7 +234,7 @@ void NUM(pbCapsule_BoxRates)(const NUM(pbShape) *capsule, const NUM(pbShape) *bo
 // A plane that a vertex is on: it moves with one of the boxes and with its half size along the axis.
 typedef struct vertex_plane {
   int box, axis;
-  double normal[3];
+  num normal[3];
 } vertex_plane;
 
 static vertex_plane make_plane(const NUM(pbShape) *const box[2], int which, int axis, double sign) {
@@ -261,11 +260,11 @@ static vertex_plane line_plane(const NUM(pbShape) *const box[2], const NUM(pbBox
 static void set_vertex_planes(const NUM(pbShape) *const box[2], const NUM(pbBoxFaces) *f, const int line[2],
                               vertex_plane plane[3]) {
   static const double parallel = 1e-10;
-  double along[3];
+  num along[3];
 
   for (int l = 0; l < 2; l++) plane[1 + l] = line_plane(box, f, line[l]);
   v3_cross(along, plane[1].normal, plane[2].normal);
-  if (fabs(v3_dot(along, plane[0].normal)) > parallel) return;
+  if (fabs(re(v3_dot(along, plane[0].normal))) > parallel) return;
 
   // The side, and the next one.
   int side = 0;
@@ -277,14 +276,14 @@ static void set_vertex_planes(const NUM(pbShape) *const box[2], const NUM(pbBoxF
 }
 
 // A vertex x is where three planes meet: dx = sum of g d(offset), g the columns of the inverse of their normals.
-static void vertex_rate(const NUM(pbShape) *const box[2], const vertex_plane plane[3], const double x[3], row out[3]) {
-  double arm[3];
+static void vertex_rate(const NUM(pbShape) *const box[2], const vertex_plane plane[3], const num x[3], row out[3]) {
+  num arm[3];
 
   memset(out, 0, 3 * sizeof(row));
   v3_sub(arm, x, box[1]->pos);
   for (int k = 0; k < 3; k++) {
-    const double *n = plane[k].normal;
-    double g[3], moment[3];
+    const num *n = plane[k].normal;
+    num g[3], moment[3];
 
     v3_cross(g, plane[(k + 1) % 3].normal, plane[(k + 2) % 3].normal);
     v3_scale(g, g, 1 / v3_dot(g, n));
@@ -305,10 +304,10 @@ static void vertex_rate(const NUM(pbShape) *const box[2], const vertex_plane pla
 }
 
 // dist = m . (x - center) - size, pos = x - m dist / 2, m the reference face's outward normal; normal = +-m
-static void face_contact_rate(const NUM(pbShape) *const box[2], const vertex_plane *ref, const double x[3], double height,
-                              row dx[3], pbContactJacobian *j) {
-  const double *m = ref->normal;
-  double arm[3], moment[3];
+static void face_contact_rate(const NUM(pbShape) *const box[2], const vertex_plane *ref, const num x[3], num height, row dx[3],
+                              pbContactJacobian *j) {
+  const num *m = ref->normal;
+  num arm[3], moment[3];
   row dm[3] = {0}, dist;
 
   dot_rate(dist, m, dx);
@@ -341,7 +340,7 @@ static void face_rates(const NUM(pbShape) *const box[2], const NUM(pbBoxFaces) *
 
   for (int k = 0; k < count; k++) {
     const NUM(pbBoxVertex) *v = &f->poly[0][f->kept[k]];
-    double local[3], x[3];
+    num local[3], x[3];
     row dx[3];
 
     // The vertex in the world, the planes that hold it, the contact.
@@ -359,12 +358,12 @@ static void face_rates(const NUM(pbShape) *const box[2], const NUM(pbBoxFaces) *
 
 // ---- edges of two boxes -----------------------------------------------------------------------------------------------
 // Middle of an edge from its box's center, and how it goes with the half sizes across the edge.
-static void middle_rate(const NUM(pbShape) *box, const double middle[3], int axis, int column, double lever[3], row out[3]) {
+static void middle_rate(const NUM(pbShape) *box, const num middle[3], int axis, int column, num lever[3], row out[3]) {
   m3_mulv(lever, box->mat, middle);
 
   for (int k = 0; k < 3; k++) {
     if (k == axis) continue;
-    for (int i = 0; i < 3; i++) out[i][column + k] += copysign(1, middle[k]) * box->mat[3 * i + k];
+    for (int i = 0; i < 3; i++) out[i][column + k] += copysign(1, re(middle[k])) * box->mat[3 * i + k];
   }
 }
 
@@ -373,7 +372,7 @@ static void middle_rate(const NUM(pbShape) *box, const double middle[3], int axi
 // each at its end where it is clipped. Seen from box 1 its own axis stands still: d e1 = 0, d w1 = d m1 + e1 d s,
 // d w2 = d m2 + e2 d t + t d e2.
 typedef struct edge_places {
-  double cosine, e1_r, e2_r;          // e1_r = e1 . r, e2_r = e2 . r
+  num cosine, e1_r, e2_r;             // e1_r = e1 . r, e2_r = e2 . r
   row dcosine, de1_r, de2_r, ds, dt;  // their differentials, and those of the places
 } edge_places;
 
@@ -385,7 +384,7 @@ static void clip_rate(row d, int clipped, int column) {
 
 static void place_on_edges(const NUM(pbBoxEdges) *f, edge_places *p) {
   int column1 = SIZE1 + f->axis[0], column2 = SIZE2 + f->axis[1];
-  double sine2 = 1 - p->cosine * p->cosine, inv = sine2 < PB_TINY ? 0 : 1 / sine2;  // of parallel edges the start stands still
+  num sine2 = 1 - p->cosine * p->cosine, inv = re(sine2) < PB_TINY ? 0 : 1 / sine2;  // of parallel edges the start stands still
   row start;
   for (int c = 0; c < COLUMNS; c++)
     start[c] = inv * (p->de1_r[c] - p->dcosine[c] * p->e2_r - p->cosine * p->de2_r[c] + 2 * p->cosine * p->dcosine[c] * f->start);
@@ -402,17 +401,17 @@ static void place_on_edges(const NUM(pbBoxEdges) *f, edge_places *p) {
 // n = +-(e1 x e2) / |e1 x e2|, dist = n . gap, gap = w2 - w1, pos = (w1 + w2) / 2:
 //   d n = (I - n n') (e1 x d e2) / length,  d dist = n . (d w2 - d w1) + gap . d n
 // length: +-|e1 x e2|, with the sign of n.
-static void edge_contact_rate(const double e1[3], const double n[3], double length, row de2[3], const double gap[3], row dw1[3],
-                              row dw2[3], pbContactJacobian *j) {
+static void edge_contact_rate(const num e1[3], const num n[3], num length, row de2[3], const num gap[3], row dw1[3], row dw2[3],
+                              pbContactJacobian *j) {
   for (int c = 0; c < COLUMNS; c++) {
-    double turn[3] = {de2[0][c], de2[1][c], de2[2][c]}, raw[3], dist = 0;
+    num turn[3] = {de2[0][c], de2[1][c], de2[2][c]}, raw[3], dist = 0;
 
     // Of a unit vector across it alone.
     v3_cross(raw, e1, turn);
-    double along = v3_dot(n, raw);
+    num along = v3_dot(n, raw);
 
     for (int i = 0; i < 3; i++) {
-      double dn = (raw[i] - n[i] * along) / length;
+      num dn = (raw[i] - n[i] * along) / length;
       j->d[NORMAL + i][c] = dn;
       j->d[POS + i][c] = 0.5 * (dw1[i][c] + dw2[i][c]);
       dist += n[i] * (dw2[i][c] - dw1[i][c]) + gap[i] * dn;
@@ -422,8 +421,8 @@ static void edge_contact_rate(const double e1[3], const double n[3], double leng
 }
 
 // The places along the edges and their rates. dm: rates of the middles.
-static void edge_place_rates(const NUM(pbBoxEdges) *f, const double e1[3], const double e2[3], const double r[3], row dm1[3],
-                             row dm2[3], row de2[3], edge_places *p) {
+static void edge_place_rates(const NUM(pbBoxEdges) *f, const num e1[3], const num e2[3], const num r[3], row dm1[3], row dm2[3],
+                             row de2[3], edge_places *p) {
   row dr[3], turned;
   for (int i = 0; i < 3; i++) {
     for (int c = 0; c < COLUMNS; c++) dr[i][c] = dm2[i][c] - dm1[i][c];
@@ -442,9 +441,9 @@ static void edge_place_rates(const NUM(pbBoxEdges) *f, const double e1[3], const
   place_on_edges(f, p);
 }
 
-static void meeting_edges_rates(const NUM(pbShape) *const box[2], const NUM(pbBoxEdges) *f, const double n[3],
+static void meeting_edges_rates(const NUM(pbShape) *const box[2], const NUM(pbBoxEdges) *f, const num n[3],
                                 pbContactJacobian *j) {
-  double e1[3], e2[3], lever[2][3], r[3], across[3], gap[3];
+  num e1[3], e2[3], lever[2][3], r[3], across[3], gap[3];
   row dw1[3] = {0}, dw2[3], de2[3];
   edge_places p;
 
@@ -488,7 +487,3 @@ void NUM(pbBox_BoxRates)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, dou
   if (touch.edges_meet) meeting_edges_rates(box, &touch.edges, contacts->normal, j);
   else face_rates(box, &touch.faces, count, j);
 }
-
-#else
-typedef int box_rates_is_for_doubles;
-#endif

@@ -35,18 +35,25 @@ bool NUM(pbPair_Nearest)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2,
   return true;
 }
 
-#if !PB_IS_COMPLEX
-void NUM(pbPair_NearestJacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double most, int point,
+bool NUM(pbPair_NearestJacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double most, int point,
                                  pbContactJacobian *jacobian) {
   NUM(pbContactPoint) contacts[PB_MAX_CONTACT_POINTS];
   pbContactJacobian all[PB_MAX_CONTACT_POINTS];
   int count = collide(shape1, shape2, most, contacts);
   PB_ASSERT(point >= 0 && point < count);
 
-  if (are_boxes(shape1, shape2)) NUM(pbPolytope_Jacobian)(shape1, shape2, most, count, all);
-  else NUM(pbPair_Jacobian)(shape1, shape2, most, NULL, count, contacts, all);
-  *jacobian = all[point];
+  bool there = true;
+  if (!are_boxes(shape1, shape2)) there = NUM(pbPair_Jacobian)(shape1, shape2, most, NULL, count, contacts, all);
+#if PB_IS_COMPLEX
+  else there = false;
+#else
+  else NUM(pbPolytope_Jacobian)(shape1, shape2, most, count, all);
+#endif
+  if (there) *jacobian = all[point];
+  return there;
 }
+
+#if !PB_IS_COMPLEX
 
 int NUM(pbPair_NearestFeature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, int point) {
   int feature = are_boxes(shape1, shape2) ? NUM(pbPolytope_Feature)(shape1, shape2) : NUM(pbPair_Feature)(shape1, shape2);

@@ -10,10 +10,11 @@
 bool NUM(pbPair_Nearest)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double most, NUM(pbContactPoint) *nearest,
                          int *point);
 
-#if !PB_IS_COMPLEX
-// Of what was found within `most`; a number that tells where features change, -1 at a tie (pbPair_Feature).
-void NUM(pbPair_NearestJacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double most, int point,
+// Of what was found within `most`. False: none in closed form, which the complex program needs.
+bool NUM(pbPair_NearestJacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double most, int point,
                                  pbContactJacobian *jacobian);
+#if !PB_IS_COMPLEX
+// A number that tells where features change, -1 at a tie (pbPair_Feature).
 int NUM(pbPair_NearestFeature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, int point);
 #endif
 

@@ -1,20 +1,21 @@
 // Jacobians of contact points by the pose of shape 2 and by both sizes. Closed forms for planes, balls and capsules, each the
 // differential of the formula above it (the primals are in pair.c, box.c and primitive.h); the other pairs take the complex
-// step of the primal, column by column. Only in the double program. Test: tests/unit/test_geometry.c.
+// step of the primal, column by column, in the double program alone. Test: tests/unit/test_geometry.c.
 #include "geometry/box.h"
 #include "geometry/pair.h"
 #include "geometry/polytope_contact.h"
 #include "geometry/primitive.h"
 #include "model/model.h"
 
-#if !PB_IS_COMPLEX
 #include "base/assert.h"
 #include "geometry/rate.h"
+#if !PB_IS_COMPLEX
 #include "geometry/searched.h"
+#endif
 
 // ---- planes -------------------------------------------------------------------------------------------------------
 static void plane_sphere(const NUM(pbShape) *plane, pbContactJacobian *j) {
-  double n[3];
+  num n[3];
   row point[3];
 
   m3_col(n, plane->mat, 2);
@@ -27,7 +28,7 @@ static void plane_sphere(const NUM(pbShape) *plane, pbContactJacobian *j) {
 // point = p2 +- half axis, hint = axis
 static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule, double margin, int count,
                           pbContactJacobian *j) {
-  double n[3], axis[3], dif[3], lever[3];
+  num n[3], axis[3], dif[3], lever[3];
   row hint[3];
 
   m3_col(n, plane->mat, 2);
@@ -37,10 +38,10 @@ static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule
   // Which of the two ends the primal found: both, or the upper or the lower one alone.
   v3_sub(dif, capsule->pos, plane->pos);
   v3_along(dif, dif, axis, capsule->size[1]);
-  bool first = v3_dot(dif, n) <= margin + capsule->size[0];  // the upper end made a contact
+  bool first = re(v3_dot(dif, n)) <= margin + re(capsule->size[0]);  // the upper end made a contact
 
   for (int k = 0; k < count; k++) {
-    double side = first && k == 0 ? 1 : -1;
+    num side = first && k == 0 ? 1 : -1;
     row point[3];
 
     v3_scale(lever, axis, side * capsule->size[1]);
@@ -54,19 +55,19 @@ static void plane_capsule(const NUM(pbShape) *plane, const NUM(pbShape) *capsule
 
 // point = p2 + R P, P = -S^2 m / l, m = R' n, l = |S m|
 static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pbContactJacobian *j) {
-  double n[3], m[3], p[3], lever[3], l2 = 0;
-  const double *s = e->size;
+  num n[3], m[3], p[3], lever[3], l2 = 0;
+  const num *s = e->size;
 
   m3_col(n, plane->mat, 2);
   m3_tmulv(m, e->mat, n);
 
   for (int i = 0; i < 3; i++) l2 += s[i] * s[i] * m[i] * m[i];
-  double inv = l2 > 0 ? 1 / sqrt(l2) : 0;
+  num inv = re(l2) > 0 ? 1 / num_sqrt(l2) : 0;
 
   // Everything in the ellipsoid's frame, where d m_i = (axis_i x n) by rotation: dl, and the point of the primal.
   row point[3], dm[3] = {0}, dl = {0};
   for (int i = 0; i < 3; i++) {
-    double axis[3], moment[3];
+    num axis[3], moment[3];
     m3_col(axis, e->mat, i);
     v3_cross(moment, axis, n);
     v3_copy(dm[i], moment);
@@ -80,7 +81,7 @@ static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pb
   m3_mulv(lever, e->mat, p);
   rigid_rate(point, lever);
   for (int i = 0; i < 3; i++) {
-    double axis[3];
+    num axis[3];
     row dp;
 
     m3_col(axis, e->mat, i);
@@ -96,13 +97,13 @@ static void plane_ellipsoid(const NUM(pbShape) *plane, const NUM(pbShape) *e, pb
 // A cylinder on a plane, as pbPlane_Cylinder sees it. axis points to the plane; down = radius u, u = m / |m|,
 // m = (n x axis) x axis = axis (n . axis) - n; side = u x axis (unit) times radius sqrt(3) / 2.
 typedef struct standing_cylinder {
-  double n[3], axis[3], u[3], side[3], radius, half;
+  num n[3], axis[3], u[3], side[3], radius, half;
   row daxis[3], du[3], dside[3];
   bool upright;
 } standing_cylinder;
 
 // du = (1 - u u') d(axis slope) / |m|; upright, u rotates with the cylinder.
-static void steepest_rate(standing_cylinder *s, double slope, double inverse_length) {
+static void steepest_rate(standing_cylinder *s, num slope, num inverse_length) {
   if (s->upright) {
     rotation_rate(s->du, s->u);
     return;
@@ -134,21 +135,21 @@ static void side_rate(standing_cylinder *s) {
 }
 
 static void stand_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, standing_cylinder *s) {
-  double level[3], steepest[3];
+  num level[3], steepest[3];
   s->radius = cylinder->size[0];
   s->half = cylinder->size[1];
   m3_col(s->n, plane->mat, 2);
   m3_col(s->axis, cylinder->mat, 2);
-  if (v3_dot(s->n, s->axis) > 0) v3_neg(s->axis, s->axis);
-  double slope = v3_dot(s->n, s->axis);
+  if (re(v3_dot(s->n, s->axis)) > 0) v3_neg(s->axis, s->axis);
+  num slope = v3_dot(s->n, s->axis);
   rotation_rate(s->daxis, s->axis);
 
   // The steepest radius, as pair.c has it; without one, MuJoCo takes the cylinder's x axis.
   v3_cross(level, s->n, s->axis);
   v3_cross(steepest, level, s->axis);
-  double length2 = v3_dot(steepest, steepest), inverse_length = 1 / sqrt(length2);
-  s->upright = length2 < PB_UPRIGHT * PB_UPRIGHT;
-  if (length2 >= PB_TINY * PB_TINY) {
+  num length2 = v3_dot(steepest, steepest), inverse_length = 1 / num_sqrt(length2);
+  s->upright = re(length2) < PB_UPRIGHT * PB_UPRIGHT;
+  if (re(length2) >= PB_TINY * PB_TINY) {
     v3_scale(s->u, steepest, inverse_length);
   } else {
     m3_col(s->u, cylinder->mat, 0);
@@ -159,9 +160,9 @@ static void stand_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylind
 }
 
 // The point p2 + x[0] down + x[1] half axis + x[2] side.
-static void standing_point_rate(const standing_cylinder *s, const double x[3], pbContactJacobian *j) {
-  const double *n = s->n;
-  double lateral = x[2] * (sqrt(3.0) / 2);
+static void standing_point_rate(const standing_cylinder *s, const num x[3], pbContactJacobian *j) {
+  const num *n = s->n;
+  num lateral = x[2] * (sqrt(3.0) / 2);
   row point[3], dist;
   for (int i = 0; i < 3; i++) {
     for (int c = 0; c < COLUMNS; c++) point[i][c] = x[0] * s->radius * s->du[i][c] + x[1] * s->half * s->daxis[i][c];
@@ -185,7 +186,7 @@ static void standing_point_rate(const standing_cylinder *s, const double x[3], p
 }
 
 static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylinder, int count, pbContactJacobian *j) {
-  static const double points[4][3] = {{1, 1, 0}, {1, -1, 0}, {-0.5, 1, 1}, {-0.5, 1, -1}};
+  static const num points[4][3] = {{1, 1, 0}, {1, -1, 0}, {-0.5, 1, 1}, {-0.5, 1, -1}};
   standing_cylinder s;
   stand_cylinder(plane, cylinder, &s);
 
@@ -196,18 +197,18 @@ static void plane_cylinder(const NUM(pbShape) *plane, const NUM(pbShape) *cylind
 
 // point = p2 + R (+-size)
 static void plane_box(const NUM(pbShape) *plane, const NUM(pbShape) *box, double margin, int count, pbContactJacobian *j) {
-  double n[3], dif[3];
+  num n[3], dif[3];
   m3_col(n, plane->mat, 2);
   v3_sub(dif, box->pos, plane->pos);
-  double height = v3_dot(dif, n);
+  num height = v3_dot(dif, n);
 
   // The corners in the primal's order, those that it takes: below the center, and within the margin.
   for (int corner = 0, k = 0; corner < 8 && k < count; corner++) {
-    double vec[3], lever[3];
+    num vec[3], lever[3];
     for (int i = 0; i < 3; i++) vec[i] = corner & (1 << i) ? box->size[i] : -box->size[i];
     m3_mulv(lever, box->mat, vec);
-    double drop = v3_dot(n, lever);
-    if (!(height + drop <= margin) || drop > 0) continue;
+    num drop = v3_dot(n, lever);
+    if (!(re(height + drop) <= margin) || re(drop) > 0) continue;
 
     row point[3];
     rigid_rate(point, lever);
@@ -231,17 +232,17 @@ static void sphere_sphere(const NUM(pbShape) *s1, const NUM(pbShape) *s2, const 
 // c2 = p2 + x a, x = a . (p1 - p2) clamped to +-half
 static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, bool clamps, const NUM(pbContactPoint) *contact,
                         pbContactJacobian *j) {
-  double a[3], dif[3], lever[3], moment[3], half = shape->size[1];
+  num a[3], dif[3], lever[3], moment[3], half = shape->size[1];
   row c2[3], dx = {0};
 
   m3_col(a, shape->mat, 2);
   v3_sub(dif, sphere->pos, shape->pos);
-  double x = v3_dot(a, dif);
+  num x = v3_dot(a, dif);
 
   // Clamped, the nearest point stays with the segment's end; else d x = (a x dif) . rotation - a . translation.
-  if (clamps && (x < -half || x > half)) {
-    x = x < 0 ? -half : half;
-    dx[SIZE2 + 1] = x < 0 ? -1 : 1;
+  if (clamps && (re(x) < -re(half) || re(x) > re(half))) {
+    x = re(x) < 0 ? -half : half;
+    dx[SIZE2 + 1] = re(x) < 0 ? -1 : 1;
   } else {
     v3_cross(moment, a, dif);
     for (int k = 0; k < 3; k++) {
@@ -257,10 +258,10 @@ static void sphere_axis(const NUM(pbShape) *sphere, const NUM(pbShape) *shape, b
 }
 
 // Cap: N = +-axis, dist = N . (p1 - p2) - half - r, normal = -N, pos = p1 - N (dist / 2 + r)
-static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const double dif[3], const NUM(pbContactPoint) *contact,
+static void sphere_cap(const NUM(pbShape) *sphere, const num n[3], const num dif[3], const NUM(pbContactPoint) *contact,
                        pbContactJacobian *j) {
   row dn[3], dist = {0};
-  double moment[3], reach = 0.5 * contact->dist + sphere->size[0];
+  num moment[3], reach = 0.5 * contact->dist + sphere->size[0];
 
   rotation_rate(dn, n);
   v3_cross(moment, n, dif);
@@ -283,13 +284,13 @@ static void sphere_cap(const NUM(pbShape) *sphere, const double n[3], const doub
 }
 
 // Rim: c2 = p2 + side half a + radius rho, rho = (dif - a x) / |.|, x = a . dif, dif = p1 - p2
-static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const double a[3], const double dif[3],
+static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const num a[3], const num dif[3],
                        const NUM(pbContactPoint) *contact, pbContactJacobian *j) {
-  double x = v3_dot(a, dif), rho[3], lever[3], moment[3], side = x > 0 ? 1 : -1;
+  num x = v3_dot(a, dif), rho[3], lever[3], moment[3], side = re(x) > 0 ? 1 : -1;
   row c2[3], da[3], drad[3], along, dx = {0};
 
   v3_along(rho, dif, a, -x);
-  double len = v3_norm(rho), inv = 1 / len;
+  num len = v3_norm(rho), inv = 1 / len;
   v3_scale(rho, rho, inv);
 
   // The radial vector before it is normalized: d (dif - a x), with d dif = -translation.
@@ -319,18 +320,18 @@ static void sphere_rim(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder,
 
 static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cylinder, const NUM(pbContactPoint) *contact,
                             pbContactJacobian *j) {
-  double a[3], dif[3], radial[3];
+  num a[3], dif[3], radial[3];
   m3_col(a, cylinder->mat, 2);
   v3_sub(dif, sphere->pos, cylinder->pos);
-  double x = v3_dot(a, dif);
+  num x = v3_dot(a, dif);
   v3_along(radial, dif, a, -x);
 
-  cylinder_zone zone = cylinder_zone_of(x, v3_dot(radial, radial), cylinder->size[0], cylinder->size[1]);
+  cylinder_zone zone = cylinder_zone_of(re(x), re(v3_dot(radial, radial)), re(cylinder->size[0]), re(cylinder->size[1]));
   // The zones of the primal: against the axis, the cap's plane, the rim.
   if (zone == zone_side) {
     sphere_axis(sphere, cylinder, false, contact, j);
   } else if (zone == zone_cap) {
-    v3_scale(a, a, x > 0 ? 1 : -1);
+    v3_scale(a, a, re(x) > 0 ? 1 : -1);
     sphere_cap(sphere, a, dif, contact, j);
   } else {
     sphere_rim(sphere, cylinder, a, dif, contact, j);
@@ -340,9 +341,9 @@ static void sphere_cylinder(const NUM(pbShape) *sphere, const NUM(pbShape) *cyli
 // Stationary points along unit axes at lengths s1, s2 with b = a1 . a2:
 //   s1 - b s2 = u = a1 . (p2 - p1),  s2 - b s1 = v = a2 . (p1 - p2); a clamped one is +-half instead of its equation, at a tie
 // the mean of both
-static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const double a1[3], const double a2[3],
+static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const num a1[3], const num a2[3],
                           const segment_pair *near, row ds1, row ds2) {
-  double dif[3], moment_v[3], moment_b[3], b = v3_dot(a1, a2), s1 = near->x1 * shape1->size[1], s2 = near->x2 * shape2->size[1];
+  num dif[3], moment_v[3], moment_b[3], b = v3_dot(a1, a2), s1 = near->x1 * shape1->size[1], s2 = near->x2 * shape2->size[1];
   row r1 = {0}, r2 = {0};  // du + db s2, dv + db s1
 
   v3_sub(dif, shape1->pos, shape2->pos);
@@ -361,7 +362,7 @@ static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   memset(ds1, 0, sizeof(row));
   memset(ds2, 0, sizeof(row));
   if (near->share1 == 1 && near->share2 == 1) {
-    double inv = 1 / v3_dot(moment_b, moment_b);  // 1 - b^2
+    num inv = 1 / v3_dot(moment_b, moment_b);  // 1 - b^2
     for (int c = 0; c < COLUMNS; c++) {
       ds1[c] = (r1[c] + b * r2[c]) * inv;
       ds2[c] = (r2[c] + b * r1[c]) * inv;
@@ -370,9 +371,9 @@ static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
   }
 
   // Otherwise each follows the other's end, or is at its own.
-  double at1 = near->share1 < 1 ? near->x1 : 0, at2 = near->share2 < 1 ? near->x2 : 0;
+  num at1 = near->share1 < 1 ? near->x1 : 0, at2 = near->share2 < 1 ? near->x2 : 0;
   for (int c = 0; c < COLUMNS; c++) {
-    double end1 = c == SIZE1 + 1 ? at1 : 0, end2 = c == SIZE2 + 1 ? at2 : 0;
+    num end1 = c == SIZE1 + 1 ? at1 : 0, end2 = c == SIZE2 + 1 ? at2 : 0;
     if (near->share1 > 0) ds1[c] = near->share1 * (r1[c] + b * end2);
     if (near->share2 > 0) ds2[c] = near->share2 * (r2[c] + b * end1);
     ds1[c] += (1 - near->share1) * end1;
@@ -382,7 +383,7 @@ static void segment_rates(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2
 
 static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, double margin, int count,
                             const NUM(pbContactPoint) *contacts, pbContactJacobian *j) {
-  double a1[3], a2[3], axis1[3], axis2[3];
+  num a1[3], a2[3], axis1[3], axis2[3];
   m3_col(a1, s1->mat, 2);
   m3_col(a2, s2->mat, 2);
   v3_scale(axis1, a1, s1->size[1]);
@@ -391,14 +392,14 @@ static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doub
   segment_pair near[2];
   int found = nearest_on_segments(s1->pos, axis1, s2->pos, axis2, near);
   for (int i = 0, k = 0; i < found && k < count; i++) {
-    double p1[3], p2[3], lever[3];
+    num p1[3], p2[3], lever[3];
     NUM(pbContactPoint) contact;
     // The nearest points of the primal, and whether it made a contact of them.
     v3_along(p1, s1->pos, axis1, near[i].x1);
     v3_along(p2, s2->pos, axis2, near[i].x2);
     if (!ball_ball(p1, s1->mat, s1->size[0], p2, s2->mat, s2->size[0], margin, &contact)) continue;
-    double len = contacts[k].dist + s1->size[0] + s2->size[0];
-    if (len < PB_TINY) return false;
+    num len = contacts[k].dist + s1->size[0] + s2->size[0];
+    if (re(len) < PB_TINY) return false;
 
     row ds1, ds2, c1[3] = {0}, c2[3];
     segment_rates(s1, s2, a1, a2, &near[i], ds1, ds2);
@@ -414,6 +415,7 @@ static bool capsule_capsule(const NUM(pbShape) *s1, const NUM(pbShape) *s2, doub
   return true;
 }
 
+#if !PB_IS_COMPLEX
 // ---- complex step -------------------------------------------------------------------------------------------------
 // How many of its sizes a shape uses.
 static int size_count(int type) {
@@ -462,64 +464,73 @@ static void by_complex_step(const NUM(pbShape) *shape1, const NUM(pbShape) *shap
   }
 }
 
+#endif
+
 // Whether the closed form divides by a distance of centers that is zero; the complex step has the finite value then.
 static bool is_singular(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, const NUM(pbContactPoint) *contact) {
-  double len = contact->dist + shape1->size[0] + shape2->size[0];
-  return len < PB_TINY;
+  return re(contact->dist + shape1->size[0] + shape2->size[0]) < PB_TINY;
 }
 
-void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const pbSearched *kept,
+// Closed forms where there are any and nothing in them is divided by zero; else false.
+static bool by_closed_form(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
+                           const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians) {
+#define PAIR(a, b) ((a)*8 + (b))
+  switch (PAIR(shape1->type, shape2->type)) {
+    case PAIR(pb_geomPlane, pb_geomSphere): plane_sphere(shape1, jacobians); return true;
+    case PAIR(pb_geomPlane, pb_geomCapsule): plane_capsule(shape1, shape2, margin, count, jacobians); return true;
+    case PAIR(pb_geomPlane, pb_geomEllipsoid): plane_ellipsoid(shape1, shape2, jacobians); return true;
+    case PAIR(pb_geomPlane, pb_geomCylinder): plane_cylinder(shape1, shape2, count, jacobians); return true;
+    case PAIR(pb_geomPlane, pb_geomBox): plane_box(shape1, shape2, margin, count, jacobians); return true;
+    case PAIR(pb_geomSphere, pb_geomSphere):
+      if (is_singular(shape1, shape2, contacts)) return false;
+      sphere_sphere(shape1, shape2, contacts, jacobians);
+      return true;
+    case PAIR(pb_geomSphere, pb_geomCapsule):
+      if (is_singular(shape1, shape2, contacts)) return false;
+      sphere_axis(shape1, shape2, true, contacts, jacobians);
+      return true;
+    case PAIR(pb_geomSphere, pb_geomCylinder):
+      if (fabs(re(contacts->dist + shape1->size[0])) < PB_TINY || is_singular(shape1, shape2, contacts)) return false;
+      sphere_cylinder(shape1, shape2, contacts, jacobians);
+      return true;
+    case PAIR(pb_geomSphere, pb_geomBox): NUM(pbSphere_BoxRates)(shape1, shape2, contacts, jacobians); return true;
+    case PAIR(pb_geomCapsule, pb_geomBox): NUM(pbCapsule_BoxRates)(shape1, shape2, margin, count, jacobians); return true;
+    case PAIR(pb_geomBox, pb_geomBox): NUM(pbBox_BoxRates)(shape1, shape2, margin, count, jacobians); return true;
+    case PAIR(pb_geomPlane, pb_geomMesh): NUM(pbPlane_MeshRates)(shape1, shape2, margin, count, jacobians); return true;
+    case PAIR(pb_geomSphere, pb_geomMesh): NUM(pbSphere_MeshRates)(shape1, shape2, contacts, jacobians); return true;
+    case PAIR(pb_geomCapsule, pb_geomCapsule):
+      if (capsule_capsule(shape1, shape2, margin, count, contacts, jacobians)) return true;
+      memset(jacobians, 0, (size_t)count * sizeof *jacobians);
+      return false;
+    default: return false;
+  }
+#undef PAIR
+}
+
+bool NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const struct pbSearched *kept,
                           int count, const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians) {
-  if (count <= 0) return;
+  if (count <= 0) return true;
   PB_ASSERT(count <= PB_MAX_CONTACT_POINTS);
 
   memset(jacobians, 0, (size_t)count * sizeof *jacobians);
+  if (by_closed_form(shape1, shape2, margin, count, contacts, jacobians)) return true;
 
-#define PAIR(a, b) ((a)*8 + (b))
-  // Closed forms where there are any and nothing in them is divided by zero.
-  switch (PAIR(shape1->type, shape2->type)) {
-    case PAIR(pb_geomPlane, pb_geomSphere): plane_sphere(shape1, jacobians); return;
-    case PAIR(pb_geomPlane, pb_geomCapsule): plane_capsule(shape1, shape2, margin, count, jacobians); return;
-    case PAIR(pb_geomPlane, pb_geomEllipsoid): plane_ellipsoid(shape1, shape2, jacobians); return;
-    case PAIR(pb_geomPlane, pb_geomCylinder): plane_cylinder(shape1, shape2, count, jacobians); return;
-    case PAIR(pb_geomPlane, pb_geomBox): plane_box(shape1, shape2, margin, count, jacobians); return;
-    case PAIR(pb_geomSphere, pb_geomSphere):
-      if (is_singular(shape1, shape2, contacts)) break;
-      sphere_sphere(shape1, shape2, contacts, jacobians);
-      return;
-    case PAIR(pb_geomSphere, pb_geomCapsule):
-      if (is_singular(shape1, shape2, contacts)) break;
-      sphere_axis(shape1, shape2, true, contacts, jacobians);
-      return;
-    case PAIR(pb_geomSphere, pb_geomCylinder):
-      if (fabs(contacts->dist + shape1->size[0]) < PB_TINY || is_singular(shape1, shape2, contacts)) break;
-      sphere_cylinder(shape1, shape2, contacts, jacobians);
-      return;
-    case PAIR(pb_geomSphere, pb_geomBox): NUM(pbSphere_BoxRates)(shape1, shape2, contacts, jacobians); return;
-    case PAIR(pb_geomCapsule, pb_geomBox): NUM(pbCapsule_BoxRates)(shape1, shape2, margin, count, jacobians); return;
-    case PAIR(pb_geomBox, pb_geomBox): NUM(pbBox_BoxRates)(shape1, shape2, margin, count, jacobians); return;
-    case PAIR(pb_geomPlane, pb_geomMesh): NUM(pbPlane_MeshRates)(shape1, shape2, margin, count, jacobians); return;
-    case PAIR(pb_geomSphere, pb_geomMesh): NUM(pbSphere_MeshRates)(shape1, shape2, contacts, jacobians); return;
-    case PAIR(pb_geomCapsule, pb_geomCapsule):
-      if (capsule_capsule(shape1, shape2, margin, count, contacts, jacobians)) return;
-      memset(jacobians, 0, (size_t)count * sizeof *jacobians);
-      break;
-    default: break;
-  }
-#undef PAIR
-
+#if PB_IS_COMPLEX
+  (void)kept;
+  return false;
+#else
   pbSearched room;
   const pbSearched *found = search(shape1, shape2, margin, kept, &room);
   if (found) by_complex_step(shape1, shape2, margin, found, count, jacobians);
+  return true;
+#endif
 }
 
+#if !PB_IS_COMPLEX
 void NUM(pbPolytope_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, int count,
                               pbContactJacobian *jacobians) {
   pbSearched found = {.kind = pb_searchedPolytope};
   memset(jacobians, 0, (size_t)count * sizeof *jacobians);
   if (NUM(pbPair_Search)(shape1, shape2, margin, &found)) by_complex_step(shape1, shape2, margin, &found, count, jacobians);
 }
-
-#else
-typedef int jacobian_is_for_doubles;
 #endif

@@ -157,11 +157,10 @@ int NUM(pbSphere_Mesh)(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, dou
 }
 
 // ---- Jacobians ------------------------------------------------------------------------------------------------------------
-#if !PB_IS_COMPLEX
 #include "geometry/rate.h"
 
 void NUM(pbPlane_MeshRates)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count, pbContactJacobian *j) {
-  double lever[PB_HULL_ON_PLANE][3], n[3];
+  num lever[PB_HULL_ON_PLANE][3], n[3];
   row point[3];
 
   // The same corners as the primal's, fixed to the mesh.
@@ -175,9 +174,9 @@ void NUM(pbPlane_MeshRates)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh,
 }
 
 // A face as a plane that moves with the mesh: height = normal . (nearest - center).
-static void face_rate(const double n[3], const double dif[3], double reach, pbContactJacobian *j) {
+static void face_rate(const num n[3], const num dif[3], num reach, pbContactJacobian *j) {
   row dn[3];
-  double moment[3];
+  num moment[3];
   rotation_rate(dn, n);
 
   // d height = n . (translation + rotation x (face - origin)) + (rotation x n) . (face - center); dif = origin - center
@@ -198,8 +197,8 @@ static void face_rate(const double n[3], const double dif[3], double reach, pbCo
 
 // The nearest point of an edge slides along it: a . (center - point) = 0.
 static void edge_rate(const ball_on_hull *b, row point[3]) {
-  const double *a = b->along;
-  double moment[3], across[3];
+  const num *a = b->along;
+  num moment[3], across[3];
   row slide = {0};
 
   v3_scale(across, b->normal, -b->height);
@@ -220,7 +219,7 @@ void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mes
   meet(sphere, mesh, &found, &b);
 
   if (found.count == 3) {
-    double dif[3];
+    num dif[3];
     v3_sub(dif, mesh->pos, sphere->pos);
     face_rate(b.normal, dif, sphere->size[0] + 0.5 * contact->dist, j);
     return;
@@ -233,6 +232,7 @@ void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mes
   ball_rate(contact, b.height, sphere->size[0], NULL, point, SIZE1, -1, j);
 }
 
+#if !PB_IS_COMPLEX
 // Of a corner x of the hull: dist = n . (point - plane), pos = point - n dist / 2, d point = mat d e x, so that
 //   d dist = n . d point,  d pos = d point - n (n . d point) / 2
 // The plane's normal has none.

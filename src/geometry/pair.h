@@ -30,21 +30,24 @@ _Static_assert(sizeof(pbShape_c) - offsetof(pbShape_c, pos) == 2 * (sizeof(NUM(p
 // have another linear map, for all pairs: geometry/tie.h.
 int NUM(pbPair_Feature)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2);
 
+#endif
+
 // Jacobian of one contact: rows dist, pos (3), normal (3), hint (3); columns: rotation (3, about shape 2's pos, world axes)
 // and translation (3, world axes) of shape 2 with shape 1 held still, size of shape 1 (3), size of shape 2 (3).
 // Decisions (features, clipping sequence, axis) are frozen. The derivative by the pose of shape 1 follows by rigid motion of
 // both.
 typedef struct pbContactJacobian {
-  double d[10][12];
+  num d[10][12];
 } pbContactJacobian;
 // contacts, count: what pbPair_Collide returned for the same arguments; kept, here and below: by pbPair_CollideKeeping, or NULL:
-// searched again.
-void NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const struct pbSearched *kept,
+// searched again. False: there is no closed form, and in complex numbers nothing else.
+bool NUM(pbPair_Jacobian)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, const struct pbSearched *kept,
                           int count, const NUM(pbContactPoint) *contacts, pbContactJacobian *jacobians);
 // Cotangents of a contact's rows, and what they are on shapes 1 and 2 as wrenches: torque about pos, force (world axes).
 typedef struct pbContactBar {
   double row[10], wrench[2][6];
 } pbContactBar;
+#if !PB_IS_COMPLEX
 // From those of all contacts to those of strains e of the hulls that are wanted, whose points go from x to x + e x in their
 // frame: symmetric, xx yy zz yz zx xy.
 void NUM(pbPair_PullStrain)(const NUM(pbShape) shape[2], double margin, const struct pbSearched *kept, int count,

@@ -17,10 +17,10 @@ int NUM(pbBox_Box)(const NUM(pbShape) *box1, const NUM(pbShape) *box2, double ma
 int NUM(pbPolytope_Collide)(const NUM(pbShape) *shape1, const NUM(pbShape) *shape2, double margin, NUM(pbContactPoint) *contacts);
 int NUM(pbPlane_Mesh)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, NUM(pbContactPoint) *contacts);
 int NUM(pbSphere_Mesh)(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, double margin, NUM(pbContactPoint) *contact);
-#if !PB_IS_COMPLEX
 void NUM(pbPlane_MeshRates)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count, pbContactJacobian *j);
 void NUM(pbSphere_MeshRates)(const NUM(pbShape) *sphere, const NUM(pbShape) *mesh, const NUM(pbContactPoint) *contact,
                              pbContactJacobian *j);
+#if !PB_IS_COMPLEX
 void NUM(pbPlane_PullStrain)(const NUM(pbShape) *plane, const NUM(pbShape) *mesh, double margin, int count,
                              const pbContactBar *bar, double strain_bar[6]);
 // As pbPair_Jacobian, of what pbPolytope_Collide returned.

@@ -48,27 +48,26 @@ void NUM(pbRay_At)(const pbRayFeature *f, const num size[3], const num p[3], con
   *x = num_div(offset - v3_dot(normal, p), v3_dot(normal, v));
 }
 
-#if !PB_IS_COMPLEX
 // ---- derivative -----------------------------------------------------------------------------------------------------------
 // At the point y of the surface: how far a unit of each size moves it outward, and the normal by y and by each size.
 typedef struct surface_rate {
-  double outward[3], normal_y[3][3], normal_size[3][3];
+  num outward[3], normal_y[3][3], normal_size[3][3];
 } surface_rate;
 
 // n = g / |g| with g_i = (y - center)_i weight_i: dn = (1 - n n') dg / |g|
-static void project(const double n[3], double length, double rate[3][3]) {
+static void project(const num n[3], num length, num rate[3][3]) {
   for (int c = 0; c < 3; c++) {
-    double along = n[0] * rate[0][c] + n[1] * rate[1][c] + n[2] * rate[2][c];
+    num along = n[0] * rate[0][c] + n[1] * rate[1][c] + n[2] * rate[2][c];
     for (int k = 0; k < 3; k++) rate[k][c] = (rate[k][c] - n[k] * along) / length;
   }
 }
 
-static void round_rate(const pbRayFeature *f, const double size[3], const double y[3], const double n[3], surface_rate *s) {
-  double length = size[0];
+static void round_rate(const pbRayFeature *f, const num size[3], const num y[3], const num n[3], surface_rate *s) {
+  num length = size[0];
 
   if (f->part == pb_rayEllipsoid) {
     // g = y / size^2; |g| times the outward motion of y is y^2 / size^3
-    double g[3];
+    num g[3];
     for (int k = 0; k < 3; k++) g[k] = y[k] / (size[k] * size[k]);
     length = v3_norm(g);
     for (int k = 0; k < 3; k++) {
@@ -90,8 +89,8 @@ static void round_rate(const pbRayFeature *f, const double size[3], const double
 }
 
 // n . d(p + x v - what the sizes move) = 0 gives dx; then y = p + x v, and the normal with it.
-void NUM(pbRay_Jacobian)(const pbRayFeature *f, const double size[3], const double p[3], const double v[3], pbRayJacobian *j) {
-  double x, n[3], y[3];
+void NUM(pbRay_Jacobian)(const pbRayFeature *f, const num size[3], const num p[3], const num v[3], pbRayJacobian *j) {
+  num x, n[3], y[3];
   surface_rate s = {0};
   memset(j, 0, sizeof *j);
   NUM(pbRay_At)(f, size, p, v, &x, n);
@@ -99,18 +98,17 @@ void NUM(pbRay_Jacobian)(const pbRayFeature *f, const double size[3], const doub
   if (f->part != pb_rayFlat) round_rate(f, size, y, n, &s);
   if (f->moved >= 0) s.outward[f->moved] = 1;
 
-  double slope = v3_dot(n, v);
-  if (slope == 0) return;
+  num slope = v3_dot(n, v);
+  if (re(slope) == 0) return;
   for (int c = 0; c < 9; c++) {
     int k = c % 3;
-    double moved = c < 3 ? 1 : x;  // of y, by a unit of p or v
-    double dx = (c < 6 ? -moved * n[k] : s.outward[k]) / slope;
+    num moved = c < 3 ? 1 : x;  // of y, by a unit of p or v
+    num dx = (c < 6 ? -moved * n[k] : s.outward[k]) / slope;
     j->d[0][c] = dx;
 
     for (int i = 0; i < 3; i++) {
-      double by_point = v3_dot(s.normal_y[i], v) * dx;
+      num by_point = v3_dot(s.normal_y[i], v) * dx;
       j->d[1 + i][c] = by_point + (c < 6 ? s.normal_y[i][k] * moved : s.normal_size[i][k]);
     }
   }
 }
-#endif

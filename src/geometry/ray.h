@@ -42,14 +42,11 @@ static inline int pb_rayPrism(const pbRayFeature *f) { return f->id < PB_RAY_SUR
 // The point on the part that was found, x, and the unit normal outward there.
 void NUM(pbRay_At)(const pbRayFeature *feature, const num size[3], const num p[3], const num v[3], num *x, num normal[3]);
 
-#if !PB_IS_COMPLEX
 // Rows x, normal (3); columns p (3), v (3), size (3). Zero where the ray only touches a round part: there is no derivative.
 typedef struct pbRayJacobian {
-  double d[4][9];
+  num d[4][9];
 } pbRayJacobian;
-void NUM(pbRay_Jacobian)(const pbRayFeature *feature, const double size[3], const double p[3], const double v[3],
-                         pbRayJacobian *jacobian);
-#endif
+void NUM(pbRay_Jacobian)(const pbRayFeature *feature, const num size[3], const num p[3], const num v[3], pbRayJacobian *jacobian);
 
 #if !PB_IS_COMPLEX && !defined(PB_NUMBER_SUFFIX)
 // What a search has found so far.

@@ -30,8 +30,8 @@ static inline void frame_bar_at(const LANE(pbAdjoint) *a, int type, int id, fram
 // Gradients by the frame's pose in its body: position, and quaternion as 2 q (0, t) with t in the frame's own axes.
 #define FRAME_THETA(a, s, field_pos, field_quat)                                                                                \
   do {                                                                                                                          \
-    const double *B = (a)->w->xmat + 9 * (s)->f.body, *R = (s)->f.mat, *q = (a)->w->p.field_quat + 4 * (s)->id;                 \
-    double t[3];                                                                                                                \
+    const num *B = (a)->w->xmat + 9 * (s)->f.body, *R = (s)->f.mat, *q = (a)->w->p.field_quat + 4 * (s)->id;                    \
+    num t[3];                                                                                                                   \
     for (int k = 0; k < 3; k++) t[k] = PB_LANE0(R[k] * (s)->torque[0] + R[3 + k] * (s)->torque[1] + R[6 + k] * (s)->torque[2]); \
     for (int k = 0; k < 3; k++) {                                                                                               \
       PB_THETA(a, field_pos, 3 * (s)->id + k, B[k] * (s)->force[0] + B[3 + k] * (s)->force[1] + B[6 + k] * (s)->force[2]);      \
@@ -49,7 +49,7 @@ static inline void frame_parameters(LANE(pbAdjoint) *a, const frame_bar *s) {
 static inline void frame_bar_done(LANE(pbAdjoint) *a, const frame_bar *s) {
   lane *P = a->P + 6 * s->f.body;
   const lane *f = s->force, *t = s->torque;
-  const double *d = s->f.d;
+  const num *d = s->f.d;
 
   // Not as loops: vectors of what was written number by number have to wait.
   P[0] = P[0] + (d[1] * f[2] - d[2] * f[1]) + t[0];
@@ -70,9 +70,9 @@ static inline void pull_velocity(LANE(pbAdjoint) *a, frame_bar *s, const lane g[
 
 // acc = A_lin + alpha x d + w x u
 static inline void pull_acceleration(LANE(pbAdjoint) *a, frame_bar *s, const lane g[3]) {
-  const double *V = a->w->V + 6 * s->f.body, *A = a->w->A + 6 * s->f.body;
+  const num *V = a->w->V + 6 * s->f.body, *A = a->w->A + 6 * s->f.body;
   lane *FA = a->FA + 6 * s->f.body, *FV = a->FV + 6 * s->f.body, gu[3];
-  double u[3];
+  num u[3];
 
   a->has_FA = true;
   NUM(pbFrame_Velocity)(a->w, &s->f, u);
@@ -84,13 +84,13 @@ static inline void pull_acceleration(LANE(pbAdjoint) *a, frame_bar *s, const lan
 }
 
 // r = a* b (conjugate of a), and r = a b*
-static inline void quat_left(lane r[4], const double *p, const lane *b) {
+static inline void quat_left(lane r[4], const num *p, const lane *b) {
   r[0] = p[0] * b[0] + p[1] * b[1] + p[2] * b[2] + p[3] * b[3];
   r[1] = p[0] * b[1] - p[1] * b[0] - p[2] * b[3] + p[3] * b[2];
   r[2] = p[0] * b[2] - p[2] * b[0] - p[3] * b[1] + p[1] * b[3];
   r[3] = p[0] * b[3] - p[3] * b[0] - p[1] * b[2] + p[2] * b[1];
 }
-static inline void quat_right(lane r[4], const lane *b, const double *p) {
+static inline void quat_right(lane r[4], const lane *b, const num *p) {
   r[0] = p[0] * b[0] + p[1] * b[1] + p[2] * b[2] + p[3] * b[3];
   r[1] = p[0] * b[1] - p[1] * b[0] - (b[2] * p[3] - b[3] * p[2]);
   r[2] = p[0] * b[2] - p[2] * b[0] - (b[3] * p[1] - b[1] * p[3]);
@@ -98,7 +98,7 @@ static inline void quat_right(lane r[4], const lane *b, const double *p) {
 }
 
 // g = mat y, y' = mat' g
-static inline void to_world(lane g[3], const double *mat, const lane y[3]) {
+static inline void to_world(lane g[3], const num *mat, const lane y[3]) {
   for (int k = 0; k < 3; k++) g[k] = mat[3 * k] * y[0] + mat[3 * k + 1] * y[1] + mat[3 * k + 2] * y[2];
 }
 

@@ -85,27 +85,26 @@ static inline num dof_loss(const NUM(pbMechanism) *w, int i) {
 static inline bool dof_has_loss(const NUM(pbMechanism) *w, int i) { return re(dof_loss(w, i)) != 0; }
 
 // ---- derivative -------------------------------------------------------------------------------------------------------
-#if !PB_IS_COMPLEX
 // By the state: velocity, force of actuators, other forces.
 typedef struct loss_slopes {
-  double velocity, motor, external;
+  num velocity, motor, external;
 } loss_slopes;
 
 static inline loss_slopes dof_loss_slopes(const NUM(pbMechanism) *w, int i) {
-  const double *load = PB_TERM(w, dof_frictionload) + 2 * i, *more = PB_TERM(w, dof_stictionload) + 2 * i,
-               *quad = PB_TERM(w, dof_stictionquad) + 2 * i;
-  double exponent = stribeck_exponent(w, i), s = stribeck_share(exponent), share[2], v = w->qvel[i];
+  const num *load = PB_TERM(w, dof_frictionload) + 2 * i, *more = PB_TERM(w, dof_stictionload) + 2 * i,
+            *quad = PB_TERM(w, dof_stictionquad) + 2 * i;
+  num exponent = stribeck_exponent(w, i), s = stribeck_share(exponent), v = w->qvel[i];
+  double share[2];
   quad_shares(w, i, share);
 
   // With coefficients both sizes bend with one sign; without them they are none.
-  double sign = sign_of(load[0] * w->qfrc_actuator[i] - load[1] * w->qfrc_load[i]);
-  double rest_sign = sign_of(more[0] * w->qfrc_actuator[i] - more[1] * w->qfrc_load[i]);
+  double sign = sign_of(re(load[0] * w->qfrc_actuator[i] - load[1] * w->qfrc_load[i]));
+  double rest_sign = sign_of(re(more[0] * w->qfrc_actuator[i] - more[1] * w->qfrc_load[i]));
   loss_slopes d = {0, sign * load[0] + s * (rest_sign * more[0] + 2 * share[0] * quad[0] * w->qfrc_actuator[i]),
                    -sign * load[1] + s * (-rest_sign * more[1] + 2 * share[1] * quad[1] * w->qfrc_load[i])};
   // At rest the mean of both sides, which is zero.
-  if (v != 0 && s > 0) d.velocity = -s * exponent * PB_TERM(w, dof_stribeckpower)[i] / v * rest_level(w, i);
+  if (re(v) != 0 && re(s) > 0) d.velocity = -s * exponent * PB_TERM(w, dof_stribeckpower)[i] / v * rest_level(w, i);
   return d;
 }
-#endif
 
 #endif

@@ -42,7 +42,8 @@ static inline double loss_sign(const NUM(pbMechanism) *w, int id, const num *a) 
 // ---- rest band of a tendon's spring -------------------------------------------------------------------------------------
 // Shares of the lower and upper end in the stretch: half at an end itself. Where both are one length (the default), which is
 // where a model rests, they add up to one.
-static inline void band_shares(double length, double lower, double upper, double share[2]) {
+static inline void band_shares(num at, num low, num high, double share[2]) {
+  double length = re(at), lower = re(low), upper = re(high);
   share[0] = share[1] = 0;
   if (length > upper) {
     share[1] = 1;

@@ -19,6 +19,7 @@ PB_INLINE p3 p3_load(const double x[3]) {
   const p2 low = *(const p2 *)x, high = {x[2], x[2]};
   return __builtin_shufflevector(low, high, 0, 1, 2, 3);
 }
+PB_INLINE p3 p3_plain(const double x[3]) { return p3_load(x); }  // of doubles, whatever the number type
 PB_INLINE p3 p3_make(double x, double y, double z) { return (p3){x, y, z, z}; }
 PB_INLINE l3 l3_load(const double x[3]) { return p3_load(x); }
 PB_INLINE void l3_store(double x[3], l3 a) {
@@ -57,13 +58,14 @@ PB_INLINE void p3_store(double x[3], p3 a) { l3_store(x, a); }
 #else
 
 typedef struct p3 {
-  double x, y, z;
+  num x, y, z;
 } p3;
 typedef struct l3 {
   lane x, y, z;
 } l3;
-PB_INLINE p3 p3_load(const double x[3]) { return (p3){x[0], x[1], x[2]}; }
-PB_INLINE p3 p3_make(double x, double y, double z) { return (p3){x, y, z}; }
+PB_INLINE p3 p3_load(const num x[3]) { return (p3){x[0], x[1], x[2]}; }
+PB_INLINE p3 p3_plain(const double x[3]) { return (p3){x[0], x[1], x[2]}; }
+PB_INLINE p3 p3_make(num x, num y, num z) { return (p3){x, y, z}; }
 PB_INLINE l3 l3_load(const lane x[3]) { return (l3){x[0], x[1], x[2]}; }
 PB_INLINE void l3_store(lane x[3], l3 a) {
   x[0] = a.x;
@@ -72,12 +74,12 @@ PB_INLINE void l3_store(lane x[3], l3 a) {
 }
 PB_INLINE p3 p3_add(p3 a, p3 b) { return (p3){a.x + b.x, a.y + b.y, a.z + b.z}; }
 PB_INLINE p3 p3_sub(p3 a, p3 b) { return (p3){a.x - b.x, a.y - b.y, a.z - b.z}; }
-PB_INLINE p3 p3_scale(p3 a, double s) { return (p3){a.x * s, a.y * s, a.z * s}; }
+PB_INLINE p3 p3_scale(p3 a, num s) { return (p3){a.x * s, a.y * s, a.z * s}; }
 PB_INLINE p3 p3_cross(p3 a, p3 b) { return (p3){a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
-PB_INLINE double p3_dot(p3 a, p3 b) { return (a.x * b.x + a.y * b.y) + a.z * b.z; }
+PB_INLINE num p3_dot(p3 a, p3 b) { return (a.x * b.x + a.y * b.y) + a.z * b.z; }
 PB_INLINE l3 l3_add(l3 a, l3 b) { return (l3){a.x + b.x, a.y + b.y, a.z + b.z}; }
 PB_INLINE l3 l3_sub(l3 a, l3 b) { return (l3){a.x - b.x, a.y - b.y, a.z - b.z}; }
-PB_INLINE l3 l3_scale(l3 a, double s) { return (l3){a.x * s, a.y * s, a.z * s}; }
+PB_INLINE l3 l3_scale(l3 a, num s) { return (l3){a.x * s, a.y * s, a.z * s}; }
 PB_INLINE l3 l3_cross(p3 a, l3 b) { return (l3){a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
 PB_INLINE l3 l3_cross2(p3 a, l3 b, p3 c, l3 d) { return l3_add(l3_cross(a, b), l3_cross(c, d)); }
 PB_INLINE l3 l3_times(p3 a, lane s) { return (l3){a.x * s, a.y * s, a.z * s}; }
@@ -90,7 +92,7 @@ PB_INLINE p3 p3_columns(const p3 c[3], p3 a) {
   return (p3){c[0].x * a.x + c[1].x * a.y + c[2].x * a.z, c[0].y * a.x + c[1].y * a.y + c[2].y * a.z,
               c[0].z * a.x + c[1].z * a.y + c[2].z * a.z};
 }
-PB_INLINE void p3_store(double x[3], p3 a) {
+PB_INLINE void p3_store(num x[3], p3 a) {
   x[0] = a.x;
   x[1] = a.y;
   x[2] = a.z;
@@ -99,13 +101,13 @@ PB_INLINE void p3_store(double x[3], p3 a) {
 #endif
 
 // body_offset. A vector is not loaded from numbers that were stored one by one just before: the load would wait for the stores.
-PB_INLINE p3 offset_of(const NUM(pbMechanism) *w, int body, const double *point) {
+PB_INLINE p3 offset_of(const NUM(pbMechanism) *w, int body, const num *point) {
   int tree = w->t->body_tree[body];
   PB_ASSERT(body >= 0 && body < w->m->nbody);
-  return tree < 0 ? p3_load(point) : p3_sub(p3_load(point), p3_load(w->ref + 3 * tree));
+  return tree < 0 ? p3_load(point) : p3_sub(p3_load(point), p3_plain(w->ref + 3 * tree));
 }
 
-PB_INLINE void rows_load(p3 R[3], const double x[9]) {
+PB_INLINE void rows_load(p3 R[3], const num x[9]) {
   R[0] = p3_load(x);
   R[1] = p3_load(x + 3);
   R[2] = p3_load(x + 6);
@@ -122,22 +124,22 @@ typedef struct l6 {
   l3 a, l;
 } l6;
 #endif
-PB_INLINE p6 p6_load(const double *x) { return (p6){p3_load(x), p3_load(x + 3)}; }
+PB_INLINE p6 p6_load(const num *x) { return (p6){p3_load(x), p3_load(x + 3)}; }
 PB_INLINE l6 l6_load(const lane *x) { return (l6){l3_load(x), l3_load(x + 3)}; }
 PB_INLINE void l6_store(lane *x, l6 f) {
   l3_store(x, f.a);
   l3_store(x + 3, f.l);
 }
-PB_INLINE void p6_store(double *x, p6 f) {
+PB_INLINE void p6_store(num *x, p6 f) {
   p3_store(x, f.a);
   p3_store(x + 3, f.l);
 }
 PB_INLINE p6 p6_add(p6 x, p6 y) { return (p6){p3_add(x.a, y.a), p3_add(x.l, y.l)}; }
 PB_INLINE p6 p6_sub(p6 x, p6 y) { return (p6){p3_sub(x.a, y.a), p3_sub(x.l, y.l)}; }
-PB_INLINE p6 p6_scale(p6 x, double s) { return (p6){p3_scale(x.a, s), p3_scale(x.l, s)}; }
+PB_INLINE p6 p6_scale(p6 x, num s) { return (p6){p3_scale(x.a, s), p3_scale(x.l, s)}; }
 PB_INLINE l6 l6_add(l6 x, l6 y) { return (l6){l3_add(x.a, y.a), l3_add(x.l, y.l)}; }
 PB_INLINE l6 l6_sub(l6 x, l6 y) { return (l6){l3_sub(x.a, y.a), l3_sub(x.l, y.l)}; }
-PB_INLINE l6 l6_scale(l6 x, double s) { return (l6){l3_scale(x.a, s), l3_scale(x.l, s)}; }
+PB_INLINE l6 l6_scale(l6 x, num s) { return (l6){l3_scale(x.a, s), l3_scale(x.l, s)}; }
 PB_INLINE l6 l6_times(p6 x, lane s) { return (l6){l3_times(x.a, s), l3_times(x.l, s)}; }
 // wrench of a force F at the point with offset d; velocity of that point under the motion X
 PB_INLINE l6 l6_force(p3 d, l3 F) { return (l6){l3_cross(d, F), F}; }
@@ -154,10 +156,10 @@ PB_INLINE l6 l6_onto(p6 F, l6 X) { return (l6){l3_cross2(F.a, X.a, F.l, X.l), l3
 
 // Inertia about the reference point, ready to multiply.
 typedef struct p3inertia {
-  double m;
+  num m;
   p3 h, column[3];
 } p3inertia;
-PB_INLINE p3inertia inertia_load(const double I[10]) {
+PB_INLINE p3inertia inertia_load(const num I[10]) {
   return (p3inertia){I[0], p3_load(I + 1), {p3_make(I[4], I[7], I[8]), p3_make(I[7], I[5], I[9]), p3_make(I[8], I[9], I[6])}};
 }
 PB_INLINE l6 inertia_times(const p3inertia *I, l6 X) {

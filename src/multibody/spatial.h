@@ -5,6 +5,8 @@
 #ifndef PB_SPATIAL_H
 #define PB_SPATIAL_H
 
+#include "number/number.h"
+
 #define PB_DOT3(a, b) ((a)[0] * (b)[0] + (a)[1] * (b)[1] + (a)[2] * (b)[2])
 #define PB_DOT6(a, b) (PB_DOT3(a, b) + PB_DOT3((a) + 3, (b) + 3))
 
@@ -84,8 +86,8 @@
 
 // A change d q of a unit quaternion is the rotation d r = 2 vec(conj(q) d q), in the axes that q maps from. So a torque, the
 // gradient by d r, is the gradient 2 q (0, torque) by q; added.
-static inline void pb_quat_pull(double bar[4], const double q[4], const double torque[3]) {
-  double t[4];
+static inline void pb_quat_pull(num bar[4], const num q[4], const num torque[3]) {
+  num t[4];
   PB_QUATPURE(t, q, torque);
   for (int k = 0; k < 4; k++) bar[k] += 2 * t[k];
 }

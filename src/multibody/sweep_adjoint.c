@@ -9,24 +9,24 @@
 #include "multibody/spatial.h"
 
 #if PB_LANES == 1
-void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x) {
+void LANE(pbSweep_Solve)(const pbTreePattern *tree, const num *LD, const num *diag_inv, lane *x) {
   NUM(pbTree_Solve)(tree, LD, diag_inv, x);
 }
 
-void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x, lane *y) { NUM(pbTree_Mul)(tree, A, x, y); }
+void LANE(pbSweep_Mul)(const pbTreePattern *tree, const num *A, const lane *x, lane *y) { NUM(pbTree_Mul)(tree, A, x, y); }
 #else
 // The same for lanes: L' D L x = b, from the leaves, then from the root (linalg/tree_ldl.h).
-void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const double *diag_inv, lane *x) {
+void LANE(pbSweep_Solve)(const pbTreePattern *tree, const num *LD, const num *diag_inv, lane *x) {
   for (int k = tree->n - 1; k >= 0; k--) {
     const int *chain = tree->chain + tree->adr[k];
-    const double *row = LD + tree->adr[k];
+    const num *row = LD + tree->adr[k];
 
     lane xk = x[k];
     for (int a = 0; a < tree->depth[k]; a++) x[chain[a]] -= row[a] * xk;
   }
   for (int k = 0; k < tree->n; k++) {
     const int *chain = tree->chain + tree->adr[k];
-    const double *row = LD + tree->adr[k];
+    const num *row = LD + tree->adr[k];
 
     lane s = x[k] * diag_inv[k];
     for (int a = 0; a < tree->depth[k]; a++) s -= row[a] * x[chain[a]];
@@ -34,10 +34,10 @@ void LANE(pbSweep_Solve)(const pbTreePattern *tree, const double *LD, const doub
   }
 }
 
-void LANE(pbSweep_Mul)(const pbTreePattern *tree, const double *A, const lane *x, lane *y) {
+void LANE(pbSweep_Mul)(const pbTreePattern *tree, const num *A, const lane *x, lane *y) {
   for (int k = 0; k < tree->n; k++) {
     const int *chain = tree->chain + tree->adr[k];
-    const double *row = A + tree->adr[k];
+    const num *row = A + tree->adr[k];
     lane s = row[tree->depth[k]] * x[k];
     for (int a = 0; a < tree->depth[k]; a++) {
       s += row[a] * x[chain[a]];
@@ -71,9 +71,9 @@ void LANE(pbSweep_PushTendon)(const NUM(pbMechanism) *w, int tendon, const lane 
   for (int i = 0; i < w->t->ten_bodies[tendon]; i++) push_body(w, bodies[i], rate, X);
 }
 
-void LANE(pbSweep_PushPlain)(const NUM(pbMechanism) *w, const double *rate, double *X) {
+void LANE(pbSweep_PushPlain)(const NUM(pbMechanism) *w, const num *rate, num *X) {
   const pbModel *m = w->m;
-  memset(X, 0, 6 * sizeof(double));
+  memset(X, 0, 6 * sizeof(num));
 
   for (int b = 1; b < m->nbody; b++) {
     p6 move = p6_load(X + 6 * m->body_parentid[b]);
@@ -101,18 +101,18 @@ void LANE(pbSweep_Acceleration)(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
 // Gradient of X . I Y by I: mass, m d, diagonal, and the entries xy, yz, zx.
 typedef struct inertia_bar {
-  double m;
+  num m;
   p3 h, diag, off;
 } inertia_bar;
 
-PB_INLINE void inertia_gradient(inertia_bar *g, p6 X, p6 Y, double sign) {
+PB_INLINE void inertia_gradient(inertia_bar *g, p6 X, p6 Y, num sign) {
   g->m += sign * l3_dot(X.l, Y.l);
   g->h += sign * l3_cross2(Y.l, X.a, X.l, Y.a);  // X . (I Y) has m d . (v_Y x w_X + v_X x w_Y)
   g->diag += sign * (X.a * Y.a);
   g->off += sign * (X.a * PB_TURN3(Y.a) + PB_TURN3(X.a) * Y.a);
 }
 
-PB_INLINE void add3(double *to, p3 x) {
+PB_INLINE void add3(num *to, p3 x) {
   for (int k = 0; k < 3; k++) to[k] += x[k];
 }
 
@@ -121,7 +121,7 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
   const NUM(pbMechanism) *w = a->w;
   const p3 off = 0.5 * g->off, I = p3_load(w->p.body_inertia + 3 * b);
   const p3 G[3] = {p3_make(g->diag[0], off[0], off[2]), p3_make(off[0], g->diag[1], off[1]), p3_make(off[2], off[1], g->diag[2])};
-  double mass = w->p.body_mass[b], trace = (g->diag[0] + g->diag[1]) + g->diag[2];
+  num mass = w->p.body_mass[b], trace = (g->diag[0] + g->diag[1]) + g->diag[2];
   p3 R[3], body[3], GR[3];
 
   const p3 d = offset_of(w, b, w->xipos + 3 * b), Gd = l3_columns(G, d);
@@ -142,7 +142,7 @@ static void inertia_parameters(LANE(pbAdjoint) *a, int b, const inertia_bar *g) 
   if (w->m->ndesignbody > 0) add3(a->bar.body_products + 3 * b, 2 * entry);
   if (!PB_WANTS(a, pb_wantInertiaAxes)) return;
 
-  double rotation[3];
+  num rotation[3];
   l3_store(rotation, 2 * entry * (PB_TURN3(I) - PB_TURN3(PB_TURN3(I))));
   pb_quat_pull(a->bar.body_iquat + 4 * b, w->p.body_iquat + 4 * b, rotation);
 }
@@ -174,7 +174,7 @@ void LANE(pbSweep_Evaluation)(LANE(pbAdjoint) *a, const NUM(pbMechanism) *w, LAN
 
 // to += F, or where nothing was added to it yet F
 PB_INLINE void add_field(lane *to, l6 F, bool fresh) { l6_store(to, fresh ? F : l6_add(l6_load(to), F)); }
-PB_INLINE void add_plain(double *to, p6 F, bool fresh) { p6_store(to, fresh ? F : p6_add(p6_load(to), F)); }
+PB_INLINE void add_plain(num *to, p6 F, bool fresh) { p6_store(to, fresh ? F : p6_add(p6_load(to), F)); }
 
 // Cotangents of the fields of a body that no inertia adds to, each for the first time.
 static void clear_body(LANE(pbAdjoint) *a, int b, bool moves) {
@@ -234,14 +234,14 @@ void LANE(pbSweep_Inertia)(LANE(pbAdjoint) *a) {
   }
 }
 
-void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, double s, const lane *U, const double *Y, lane *Fz) {
+void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, num s, const lane *U, const num *Y, lane *Fz) {
   const NUM(pbMechanism) *w = a->w;
   for (int b = 1; b < w->m->nbody; b++) {
     if (w->t->body_tree[b] < 0) continue;
     const p3inertia I = inertia_load(w->inert + 10 * b);
     const p6 y = p6_load(Y + 6 * b);
     const l6 u = l6_load(U + 6 * b), by_y = l6_scale(inertia_times(&I, u), s);
-    double by_u[6] = {0};
+    num by_u[6] = {0};
     PB_ADDINERT(by_u, s, w->inert + 10 * b, Y + 6 * b);
 
     l6_store(Fz + 6 * b, l6_add(l6_load(Fz + 6 * b), by_y));
@@ -259,7 +259,7 @@ void LANE(pbSweep_InertiaPair)(LANE(pbAdjoint) *a, double s, const lane *U, cons
 }
 
 // Gradient of X . I Y by I, added: as inertia_gradient, in the order of the ten numbers.
-static void add_inertia_bar(lane g[10], const lane X[6], const double Y[6]) {
+static void add_inertia_bar(lane g[10], const lane X[6], const num Y[6]) {
   g[0] += PB_DOT3(Y + 3, X + 3);
   PB_ADDCROSS(g + 1, 1, Y + 3, X);
   PB_ADDCROSS(g + 1, 1, X + 3, Y);
@@ -273,8 +273,8 @@ static void add_inertia_bar(lane g[10], const lane X[6], const double Y[6]) {
 
 // From the gradient g by the inertia I to the body's pose: with G the symmetric matrix of g and I that about the reference point,
 // a rotation t changes I by [t]x I - I [t]x, a translation v by 2 (h . v) - v h' - h v', h = m d by m v.
-static void inertia_pose(const double I[10], const lane g[10], lane P[6]) {
-  const double M[9] = {I[4], I[7], I[8], I[7], I[5], I[9], I[8], I[9], I[6]}, *h = I + 1;
+static void inertia_pose(const num I[10], const lane g[10], lane P[6]) {
+  const num M[9] = {I[4], I[7], I[8], I[7], I[5], I[9], I[8], I[9], I[6]}, *h = I + 1;
   const lane G[9] = {g[4], 0.5 * g[7], 0.5 * g[8], 0.5 * g[7], g[5], 0.5 * g[9], 0.5 * g[8], 0.5 * g[9], g[6]};
   lane trace = (G[0] + G[4]) + G[8];
 
@@ -293,8 +293,8 @@ static void pull_mass_row(const LANE(pbAdjoint) *a, int i, const lane *M_bar, la
   const NUM(pbMechanism) *w = a->w;
   const pbTreePattern *tree = &w->t->M;
   const int *chain = tree->chain + tree->adr[i];
-  const double *I = w->crb + 10 * w->m->dof_bodyid[i], *S = w->S + 6 * i;
-  double F[6] = {0};
+  const num *I = w->crb + 10 * w->m->dof_bodyid[i], *S = w->S + 6 * i;
+  num F[6] = {0};
   lane y[6];
 
   memset(y, 0, sizeof y);
@@ -309,7 +309,7 @@ static void pull_mass_row(const LANE(pbAdjoint) *a, int i, const lane *M_bar, la
 }
 
 // ---- points and sites -----------------------------------------------------------------------------------------------
-void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const double F[3], const lane p[3], double *field) {
+void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const num d[3], const num F[3], const lane p[3], num *field) {
   PB_ADDWRENCH(field + 6 * body, 1, d, F);
   PB_ADDWRENCH(a->P + 6 * body, 1, d, p);
 }
@@ -317,7 +317,7 @@ void LANE(pbSweep_Point)(LANE(pbAdjoint) *a, int body, const double d[3], const 
 void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lane torque[3]) {
 #if PB_LANES == 1
   const NUM(pbMechanism) *w = a->w;
-  double local[3];
+  num local[3];
   if (!PB_WANTS(a, pb_wantSites)) return;
 
   // Position in the body's axes, orientation in the site's own.
@@ -341,7 +341,7 @@ void LANE(pbSweep_Site)(LANE(pbAdjoint) *a, int site, const lane p[3], const lan
 // because what is carried, and S, rotate together. Every kinematic gradient is a projection of these two.
 #if PB_LANES == 1
 // The vector y rotated by a unit quaternion.
-PB_INLINE p3 rotated(const double q[4], p3 y) {
+PB_INLINE p3 rotated(const num q[4], p3 y) {
   const p3 axis = p3_load(q + 1), t = l3_cross(axis, y);
   return y + 2 * (t * q[0] + l3_cross(axis, t));
 }
@@ -351,7 +351,7 @@ static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int type = m->jnt_type[j], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
-  const double *rotation = w->jnt_rotation + 4 * j, *unit = w->p.jnt_axis + 3 * j;
+  const num *rotation = w->jnt_rotation + 4 * j, *unit = w->p.jnt_axis + 3 * j;
 
   p3 axis = {0};
   if (type == pb_jntSlide) {
@@ -360,8 +360,8 @@ static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *
     p3 after = l3_columns(R, Q->l), drawn = Q->l;
     for (int k = 0; k < (type == pb_jntBall ? 3 : 1); k++) drawn += l3_cross(p3_load(w->S + 6 * (dof + k)), Sb[k].l);
     if (type == pb_jntHinge) {  // what is carried rotates by sin x da + (1 - cos x) a x da about the anchor
-      double half = v3_dot(rotation + 1, unit), whole = rotation[0];  // sin, cos of x / 2
-      double s = 2 * half * whole, c = whole * whole - half * half;
+      num half = v3_dot(rotation + 1, unit), whole = rotation[0];  // sin, cos of x / 2
+      num s = 2 * half * whole, c = whole * whole - half * half;
       p3 arm = offset_of(w, m->jnt_bodyid[j], w->xanchor + 3 * j), t = Q->a + l3_cross(Q->l, arm);
       axis = Sb[0].a + s * t + l3_cross2(Sb[0].l, arm, (1 - c) * t, p3_load(w->xaxis + 3 * j));
     }
@@ -381,7 +381,7 @@ static void joint_parameters(LANE(pbAdjoint) *a, int j, const l6 *Sb, const l6 *
 static void mocap_pose(LANE(pbAdjoint) *a, int b, const l6 *Q) {
   const NUM(pbMechanism) *w = a->w;
   int k = 3 * w->m->body_mocapid[b];
-  const double *x = w->xpos + 3 * b, *R = w->xmat + 9 * b;
+  const num *x = w->xpos + 3 * b, *R = w->xmat + 9 * b;
   lane F[6], torque[3];
 
   // The position moves the frame; a rotation goes about its origin, in its own axes.
@@ -403,7 +403,7 @@ static void body_parameters(LANE(pbAdjoint) *a, int b, const l6 *Q, const p3 R[3
   const NUM(pbMechanism) *w = a->w;
   int parent = w->m->body_parentid[b];
   bool mocap = w->m->body_mocapid[b] >= 0;
-  double t[3];
+  num t[3];
   p3 Rp[3];
 
   rows_load(Rp, w->xmat + 9 * parent);
@@ -444,7 +444,7 @@ static bool is_free(const pbModel *m, int b) { return m->body_jntnum[b] && m->jn
 static bool other_point(const NUM(pbMechanism) *w, int b, p3 *shift) {
   int tree = w->t->body_tree[b];
   if (tree < 0 || w->t->body_tree[w->m->body_parentid[b]] >= 0) return false;
-  *shift = p3_load(w->ref + 3 * tree);
+  *shift = p3_plain(w->ref + 3 * tree);
   return true;
 }
 
@@ -460,7 +460,7 @@ PB_INLINE void pull_axes(LANE(pbAdjoint) *a, int first, int n, load *f, l6 *Sb) 
   const NUM(pbMechanism) *w = a->w;
   for (int k = 0; k < n; k++) {
     int i = first + k;
-    double v = w->qvel[i], acc = a->at.qacc[i];
+    num v = w->qvel[i], acc = a->at.qacc[i];
 
     // By the axis itself: every field that it moves, times its rate there.
     l6 g = l6_add(l6_times(f->L, a->lam[i]), l6_scale(f->a, acc));
@@ -479,7 +479,7 @@ PB_INLINE void add_load(lane *to, l6 F, const p3 *shift) {
   if (shift) F.a = l3_add(F.a, l3_cross(*shift, F.l));
   l6_store(to, l6_add(l6_load(to), F));
 }
-PB_INLINE void add_shifted(double *to, p6 F, const p3 *shift) {
+PB_INLINE void add_shifted(num *to, p6 F, const p3 *shift) {
   if (shift) F.a = p3_add(F.a, p3_cross(*shift, F.l));
   add_plain(to, F, false);
 }
@@ -542,13 +542,13 @@ void LANE(pbSweep_Pull)(LANE(pbAdjoint) *a) {
 // ---- extra fields ---------------------------------------------------------------------------------------------------
 // A body in the main sweep for fields that only this power has, with every other field zero: one from lane rates with plain
 // cotangents a->F, and (z not NULL) one from plain rates z with lane cotangents Fz; or (axes not NULL) for gradients by the axes.
-static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double *z, lane *Fz, const lane *axes) {
+static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const num *z, lane *Fz, const lane *axes) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int parent = m->body_parentid[b];
   PB_ASSERT(parent < b);
   l6 Q = l6_load(a->G + 6 * b), Sb[3];
-  double *F = a->F + 6 * b;
+  num *F = a->F + 6 * b;
   p3 R[3], shift;
   rows_load(R, w->xmat + 9 * b);
   for (int k = m->body_jntnum[b] - 1; k >= 0; k--) {
@@ -575,7 +575,7 @@ static void pull_extra(LANE(pbAdjoint) *a, int b, const lane *rate, const double
   if (z) add_load(Fz + 6 * parent, l6_load(Fz + 6 * b), root ? &shift : NULL);
 }
 
-void LANE(pbSweep_PullPair)(LANE(pbAdjoint) *a, const lane *u, const double *z, lane *Fz) {
+void LANE(pbSweep_PullPair)(LANE(pbAdjoint) *a, const lane *u, const num *z, lane *Fz) {
   const pbModel *m = a->w->m;
   memset(a->G, 0, 6 * (size_t)m->nbody * sizeof(lane));
   for (int b = m->nbody - 1; b > 0; b--) pull_extra(a, b, u, z, Fz, NULL);
@@ -597,7 +597,7 @@ void LANE(pbSweep_PullMass)(LANE(pbAdjoint) *a, const lane *M_bar, lane *axes, l
     inertia_pose(w->inert + 10 * b, g, a->P + 6 * b);
 #if PB_LANES == 1
     if (!PB_WANTS(a, pb_wantInertia)) continue;
-    const inertia_bar bar = {g[0], p3_load(g + 1), p3_load(g + 4), p3_load((const double[]){g[7], g[9], g[8]})};
+    const inertia_bar bar = {g[0], p3_load(g + 1), p3_load(g + 4), p3_load((const num[]){g[7], g[9], g[8]})};
     inertia_parameters(a, b, &bar);
 #endif
   }
@@ -608,10 +608,10 @@ void LANE(pbSweep_PullMass)(LANE(pbAdjoint) *a, const lane *M_bar, lane *axes, l
 
 void LANE(pbSweep_ClearTendon)(LANE(pbAdjoint) *a, int tendon) {
   const pbTopology *t = a->w->t;
-  memset(a->F + 6 * t->ten_carrier[tendon], 0, 6 * sizeof(double));
+  memset(a->F + 6 * t->ten_carrier[tendon], 0, 6 * sizeof(num));
   LANE(pbLane_Zero6)(a->G + 6 * t->ten_carrier[tendon]);
   for (int i = 0; i < t->ten_bodies[tendon]; i++) {
-    memset(a->F + 6 * t->ten_body[tendon][i], 0, 6 * sizeof(double));
+    memset(a->F + 6 * t->ten_body[tendon][i], 0, 6 * sizeof(num));
     LANE(pbLane_Zero6)(a->G + 6 * t->ten_body[tendon][i]);
   }
 }

@@ -27,7 +27,7 @@ static void pull_fixed_path(LANE(pbAdjoint) *a, int k) {
 typedef struct segment {
   const pbPiece *piece;
   int body[2];
-  double dir[3], length, divisor, d[2][3];
+  num dir[3], length, divisor, d[2][3];
 } segment;
 
 static void segment_of(const NUM(pbMechanism) *w, const pbPiece *p, segment *s) {
@@ -44,16 +44,16 @@ static void segment_of(const NUM(pbMechanism) *w, const pbPiece *p, segment *s) 
 // A segment's share of d2L/dt2 at zero joint acceleration (tendon_dot in dynamics.c), with v, a the second end's velocity and
 // acceleration minus the first's: (dir . a + |across|^2 / L) / divisor, across = v - (dir . v) dir.
 typedef struct segment_drift {
-  double u[2][3];      // velocities of the ends
-  double across[3];    // v less its part along dir
-  double position[3];  // gradient by the second end's position
-  double value;
+  num u[2][3];      // velocities of the ends
+  num across[3];    // v less its part along dir
+  num position[3];  // gradient by the second end's position
+  num value;
 } segment_drift;
 
 static void drift_of_segment(const NUM(pbMechanism) *w, const segment *s, segment_drift *f) {
-  double acc[2][3], rel[3], racc[3], along, L = s->length;
+  num acc[2][3], rel[3], racc[3], along, L = s->length;
   for (int x = 0; x < 2; x++) {
-    double A0[6], t[3];
+    num A0[6], t[3];
     for (int r = 0; r < 6; r++) A0[r] = w->A0[6 * s->body[x] + r];
     PB_POINTVEL(f->u[x], w->V + 6 * s->body[x], s->d[x]);
     PB_POINTVEL(acc[x], A0, s->d[x]);
@@ -65,13 +65,13 @@ static void drift_of_segment(const NUM(pbMechanism) *w, const segment *s, segmen
   v3_sub(racc, acc[1], acc[0]);
   along = v3_dot(s->dir, rel);
   for (int x = 0; x < 3; x++) f->across[x] = rel[x] - along * s->dir[x];
-  double speed2 = v3_dot(f->across, f->across);
+  num speed2 = v3_dot(f->across, f->across);
   f->value = (v3_dot(s->dir, racc) + speed2 / L) / s->divisor;
 
   // By the ends' distance vector: dir moves by (I - dir dir') / L, L along dir.
-  double along_acc = v3_dot(s->dir, racc);
+  num along_acc = v3_dot(s->dir, racc);
   for (int x = 0; x < 3; x++) {
-    double by_direction = (racc[x] - along_acc * s->dir[x]) / L - 2 * along * f->across[x] / (L * L);
+    num by_direction = (racc[x] - along_acc * s->dir[x]) / L - 2 * along * f->across[x] / (L * L);
     f->position[x] = (by_direction - speed2 * s->dir[x] / (L * L)) / s->divisor;
   }
 }
@@ -80,8 +80,8 @@ static void drift_of_segment(const NUM(pbMechanism) *w, const segment *s, segmen
 static void pull_drift_end(LANE(pbAdjoint) *a, const segment *s, const segment_drift *f, int end, lane e) {
   const NUM(pbMechanism) *w = a->w;
   int b = s->body[end];
-  double sign = end ? 1 : -1;
-  const double *V = w->V + 6 * b, *A = w->A0 + 6 * b, *d = s->d[end], *u = f->u[end];
+  num sign = end ? 1 : -1;
+  const num *V = w->V + 6 * b, *A = w->A0 + 6 * b, *d = s->d[end], *u = f->u[end];
   lane G[3], gu[3], p[3], wrench[6] = {0}, fv[6] = {0};
   for (int r = 0; r < 3; r++) {
     G[r] = -e * (sign / s->divisor) * s->dir[r];
@@ -106,9 +106,9 @@ static void pull_drift_end(LANE(pbAdjoint) *a, const segment *s, const segment_d
 }
 
 // W = -e (d2L/dt2 at zero joint acceleration), e = armature (J lam), for a path through sites. Returns d2L/dt2.
-static double pull_path_drift(LANE(pbAdjoint) *a, int k, lane e) {
+static num pull_path_drift(LANE(pbAdjoint) *a, int k, lane e) {
   const NUM(pbMechanism) *w = a->w;
-  double sum = 0;
+  num sum = 0;
   segment s;
 
   pbPiece p = pb_pathOf(w->m, k);
@@ -121,7 +121,7 @@ static double pull_path_drift(LANE(pbAdjoint) *a, int k, lane e) {
     }
 
     segment_of(w, &p, &s);
-    if (s.length < 1e-15) continue;
+    if (re(s.length) < 1e-15) continue;
     drift_of_segment(w, &s, &f);
     sum += f.value;
 
@@ -138,7 +138,7 @@ static void pull_tendon_armature(LANE(pbAdjoint) *a, int k, lane bar) {
   PB_THETA(a, tendon_armature, k, bar);
   for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
     int u = w->t->ten_actuator[i];
-    double gear = w->p.actuator_gear[6 * u];
+    num gear = w->p.actuator_gear[6 * u];
     PB_THETA(a, actuator_armature, u, bar * gear * gear);
     PB_THETA(a, actuator_gear, 6 * u, bar * 2 * gear * w->p.actuator_armature[u]);
   }
@@ -151,17 +151,17 @@ static void pull_tendon_armature(LANE(pbAdjoint) *a, int k, lane bar) {
 
 // u' (J'J) x on the pattern of M of a spatial tendon. All dofs between one of its own and what carries the path are its own: sums
 // along the way to each dof tell what it is paired with.
-static lane path_power(const LANE(pbAdjoint) *a, int k, const lane *u, const double *x) {
+static lane path_power(const LANE(pbAdjoint) *a, int k, const lane *u, const num *x) {
   const NUM(pbMechanism) *w = a->w;
   int stop = w->t->body_dofend[w->t->ten_carrier[k]];
   lane *left = a->c, sum = PB_LANE_ZERO;
-  double *right = w->grad;
+  num *right = w->grad;
   PB_ASSERT(pb_isSpatial(w->m, k));
 
   for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) {
     int dof = w->ten_dofs[i], parent = w->m->dof_parentid[dof];
     lane own = w->ten_J[i] * u[dof], above = parent > stop ? left[parent] : PB_LANE_ZERO;
-    double value = w->ten_J[i] * x[dof];
+    num value = w->ten_J[i] * x[dof];
 
     // Itself and those above with it.
     right[dof] = parent > stop ? right[parent] + value : value;
@@ -172,15 +172,15 @@ static lane path_power(const LANE(pbAdjoint) *a, int k, const lane *u, const dou
 }
 
 // mu' (J'J) unused - lam' (J'J) a on the pattern of M of a path over joints: few dofs, of which some are on different branches.
-static lane row_power(const LANE(pbAdjoint) *a, int k, const double *unused) {
+static lane row_power(const LANE(pbAdjoint) *a, int k, const num *unused) {
   const NUM(pbMechanism) *w = a->w;
   const int *dofs = w->ten_dofs + w->ten_start[k];
-  const double *J = w->ten_J + w->ten_start[k];
+  const num *J = w->ten_J + w->ten_start[k];
   int n = w->ten_start[k + 1] - w->ten_start[k];
   lane with = PB_LANE_ZERO, without = PB_LANE_ZERO;
 
   for (int i = 0; i < n; i++) {
-    double moved = 0, kept = 0;
+    num moved = 0, kept = 0;
     for (int j = 0; j < n; j++) {
       if (i != j && !dofs_are_related(w, dofs[i], dofs[j])) continue;
       moved += J[j] * a->at.qacc[dofs[j]];
@@ -195,7 +195,7 @@ static lane row_power(const LANE(pbAdjoint) *a, int k, const double *unused) {
 
 // W = -armature [lam' (J'J) a on the pattern of M + (J lam) (dJ/dt v)] + armature mu' (J'J) (a - ahat): what J collects; returns
 // the cotangent of the armature without the drift's share. unused: a - ahat.
-static lane armature_power(LANE(pbAdjoint) *a, int k, double armature, const double *unused) {
+static lane armature_power(LANE(pbAdjoint) *a, int k, num armature, const num *unused) {
   const NUM(pbMechanism) *w = a->w;
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   PB_ASSERT(n >= 0 && n <= w->m->nv);
@@ -214,9 +214,9 @@ static lane armature_power(LANE(pbAdjoint) *a, int k, double armature, const dou
 }
 
 // All cotangents of tendon k to what its path is made of, and those by its armature.
-static void pull_tendon(LANE(pbAdjoint) *a, int k, lane power, const double *unused) {
+static void pull_tendon(LANE(pbAdjoint) *a, int k, lane power, const num *unused) {
   const NUM(pbMechanism) *w = a->w;
-  double armature = NUM(pbTendon_Armature)(w, k), drift = 0;
+  num armature = NUM(pbTendon_Armature)(w, k), drift = 0;
   bool acts = armature != 0 || PB_WANTS(a, pb_wantTendon), spatial = pb_isSpatial(w->m, k);
   lane bar = acts ? armature_power(a, k, armature, unused) : PB_LANE_ZERO;
 
@@ -232,9 +232,9 @@ static void pull_tendon(LANE(pbAdjoint) *a, int k, lane power, const double *unu
   if (acts) pull_tendon_armature(a, k, bar - power * drift);
 }
 
-void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int k, double s, const lane *u, const double *z) {
+void LANE(pbForce_TendonArmaturePair)(LANE(pbAdjoint) *a, int k, num s, const lane *u, const num *z) {
   const NUM(pbMechanism) *w = a->w;
-  double armature = NUM(pbTendon_Armature)(w, k);
+  num armature = NUM(pbTendon_Armature)(w, k);
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   if (armature == 0 && !PB_WANTS(a, pb_wantTendon)) return;
 
@@ -248,8 +248,8 @@ void LANE(pbForce_TendonArmatureMass)(LANE(pbAdjoint) *a, int k, const lane *M_b
   const NUM(pbMechanism) *w = a->w;
   const pbTreePattern *tree = &w->t->M;
   const int *dofs = w->ten_dofs + w->ten_start[k];
-  const double *J = w->ten_J + w->ten_start[k];
-  double armature = NUM(pbTendon_Armature)(w, k);
+  const num *J = w->ten_J + w->ten_start[k];
+  num armature = NUM(pbTendon_Armature)(w, k);
   lane bar = PB_LANE_ZERO;
   if (armature == 0 && !PB_WANTS(a, pb_wantTendon)) return;
 
@@ -271,7 +271,7 @@ void LANE(pbForce_TendonArmatureMass)(LANE(pbAdjoint) *a, int k, const lane *M_b
 void LANE(pbTendon_PullPaths)(LANE(pbAdjoint) *a) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
-  double *unused = w->tmp;
+  num *unused = w->tmp;
   if (m->ntendon && a->damped) {
     for (int i = 0; i < m->nv; i++) unused[i] = a->at.qacc[i] - w->qacc_integrated[i];
   }

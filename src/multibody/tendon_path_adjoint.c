@@ -15,10 +15,10 @@
 // The cotangents of one tendon.
 typedef struct tendon_bar {
   lane length, vel, acc;
-  double lam;
+  num lam;
   bool other, accelerated;  // a->X holds further rates; acc is not zero
   bool drifts;              // d2L/dt2 is wanted: its sum
-  double drift;
+  num drift;
 } tendon_bar;
 
 // A site of the path, with the motion under c, and what its two pieces make of it.
@@ -93,15 +93,15 @@ static void close_station(LANE(pbAdjoint) *a, const tendon_bar *t, station *s) {
 
 // ---- straight pieces ----------------------------------------------------------------------------------------------------
 // Within one body nothing moves: W = length |p2 - p1| / divisor is of the sites' places in it alone.
-static void pull_inner(LANE(pbAdjoint) *a, const tendon_bar *t, const pbPiece *p, double divisor, station *s1, station *s2) {
+static void pull_inner(LANE(pbAdjoint) *a, const tendon_bar *t, const pbPiece *p, num divisor, station *s1, station *s2) {
   const NUM(pbMechanism) *w = a->w;
-  double x[3];
+  num x[3];
   if (!PB_WANTS(a, pb_wantSites) && p->pulley < 0) return;
 
   // By both ends.
   v3_sub(x, w->site_xpos + 3 * s2->site, w->site_xpos + 3 * s1->site);
-  double length = v3_normalize(x);
-  if (length < 1e-15) return;
+  num length = v3_normalize(x);
+  if (re(length) < 1e-15) return;
 
   const l3 g = l3_times(p3_load(x), t->length / divisor);
   s2->inner = l3_add(s2->inner, g);
@@ -110,12 +110,12 @@ static void pull_inner(LANE(pbAdjoint) *a, const tendon_bar *t, const pbPiece *p
 }
 
 // W = length |p2 - p1| / divisor + dir . (u2 - u1) / divisor
-static void pull_straight(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, double divisor, station *s1, station *s2) {
+static void pull_straight(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, num divisor, station *s1, station *s2) {
   const NUM(pbMechanism) *w = a->w;
-  double x[3];
+  num x[3];
   v3_sub(x, w->site_xpos + 3 * s2->site, w->site_xpos + 3 * s1->site);
-  double length = v3_normalize(x);
-  if (length < 1e-15) return;
+  num length = v3_normalize(x);
+  if (re(length) < 1e-15) return;
 
   // By the distance vector: its length, and dir, which moves by (I - dir dir') / |p2 - p1|.
   const p3 dir = p3_load(x), F = p3_scale(dir, 1 / divisor);
@@ -132,7 +132,7 @@ static void pull_straight(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, d
 
   // d2L/dt2 = dir . acc + (|v|^2 - (dir . v)^2) / L
   const p3 v = p3_sub(s2->vel, s1->vel);
-  double speed = p3_dot(dir, v);
+  num speed = p3_dot(dir, v);
   t->drift += (p3_dot(dir, p3_sub(s2->acc, s1->acc)) + (p3_dot(v, v) - speed * speed) / length) / divisor;
 }
 
@@ -141,7 +141,7 @@ static void pull_straight(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, d
 static void pull_obstacle(LANE(pbAdjoint) *a, int geom, const lane force[3], const lane torque[3], lane radius) {
 #if PB_LANES == 1
   const NUM(pbMechanism) *w = a->w;
-  double local[3];
+  num local[3];
   if (!PB_WANTS(a, pb_wantGeoms)) return;
 
   m3_tmulv(local, w->xmat + 9 * w->m->geom_bodyid[geom], force);
@@ -180,25 +180,25 @@ static void curvature_times(const NUM(pbWrapSquares) *b, const l3 move[2], l3 ou
 }
 
 // move . H move
-static double curvature_square(const NUM(pbWrapSquares) *b, const p3 move[2]) {
-  double sum = 0;
+static num curvature_square(const NUM(pbWrapSquares) *b, const p3 move[2]) {
+  num sum = 0;
   for (int q = 0; q < b->n; q++) {
-    double s = p3_dot(p3_load(b->row[q]), move[0]) + p3_dot(p3_load(b->row[q] + 3), move[1]);
+    num s = p3_dot(p3_load(b->row[q]), move[0]) + p3_dot(p3_load(b->row[q] + 3), move[1]);
     sum += b->weight[q] * s * s;
   }
   if (!b->turns) return sum;
 
   // Across a sphere's plane.
   const p3 normal = p3_load(b->normal);
-  double first = p3_dot(normal, move[0]), last = p3_dot(normal, move[1]);
+  num first = p3_dot(normal, move[0]), last = p3_dot(normal, move[1]);
   return sum + b->turn[0] * first * first + b->turn[1] * last * last + 2 * b->turn[2] * first * last;
 }
 
 // In the geom's frame: d2L/dt2 = e . x'' + x' H x' over both ends, x'' = a - a_geom - 2 w x (v - v_geom) there.
-static double around_drift(const NUM(pbMechanism) *w, int body, const p3 at[2], const p3 end[2], const NUM(pbWrapSquares) *b,
-                           station *const s[2]) {
+static num around_drift(const NUM(pbMechanism) *w, int body, const p3 at[2], const p3 end[2], const NUM(pbWrapSquares) *b,
+                        station *const s[2]) {
   const p3 spin = p3_load(w->V + 6 * body);
-  double sum = 0;
+  num sum = 0;
   p3 rel[2];
 
   for (int e = 0; e < 2; e++) {
@@ -213,7 +213,7 @@ static double around_drift(const NUM(pbMechanism) *w, int body, const p3 at[2], 
 // W = (length L + sum e . (u - v)) / divisor over both ends, e the gradient of L by the end, u the site's velocity under c and v
 // that of the geom's body at the same point. L is a function of the ends as the geom sees them and of its radius, with Hessian
 // H: e turns with the geom and moves by H times what the ends move against it.
-static void pull_wrapped(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, const NUM(pbWrapPath) *path, double divisor,
+static void pull_wrapped(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, const NUM(pbWrapPath) *path, num divisor,
                          station *const s[2]) {
   const NUM(pbMechanism) *w = a->w;
   int body = w->m->geom_bodyid[p->geom];
@@ -266,7 +266,7 @@ static void pull_wrapped(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, co
 // ---- a path -------------------------------------------------------------------------------------------------------------
 static void pull_piece(LANE(pbAdjoint) *a, tendon_bar *t, const pbPiece *p, station *s1, station *s2) {
   const NUM(pbMechanism) *w = a->w;
-  double divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
+  num divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley];
   station *const s[2] = {s1, s2};
   const NUM(pbWrapPath) *path = NUM(pbTendon_Around)(w, p);
 
@@ -283,7 +283,7 @@ static bool is_zero(lane x) {
   return true;
 }
 
-void LANE(pbTendon_PullPath)(LANE(pbAdjoint) *a, int k, double *drift) {
+void LANE(pbTendon_PullPath)(LANE(pbAdjoint) *a, int k, num *drift) {
   const NUM(pbMechanism) *w = a->w;
   tendon_bar t = {.length = a->ten_len[k],
                   .vel = a->ten_vel[k],

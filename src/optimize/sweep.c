@@ -482,7 +482,8 @@ pbStatus pbTaskSweep_BeginHessians(pbTaskSweep *sweep, int t) {
   size_t n = (size_t)set->n, all = n + (size_t)set->nu, steps = (size_t)set->steps, size = (size_t)a->riccati.size;
   a->costates = pbContext_AllocArray(task->ctx, steps * n + all * all + pbRollout_HessianRoom(task->model), sizeof(double));
   a->riccati.C = pbContext_AllocArray(task->ctx, steps * size, size * sizeof(double));
-  if (!a->costates || !a->riccati.C)
+  pbStatus made = pbRollout_MakeHessian(task->trajectories[t].rollout);
+  if (!a->costates || !a->riccati.C || made != pb_ok)
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for second derivatives", task->name);
 
   a->H = a->costates + steps * n;

@@ -1,7 +1,7 @@
-// Second derivatives of a step, by central differences of its pullback: what a costate after the step says of it, by the state
-// before it and its controls. Rotations are moved along straight lines of their tangent space, so that this is the Hessian of a
-// function and symmetric; where it is not, or where quotients to either side disagree, there is a kink. Tests:
-// tests/unit/test_ilqr.c.
+// Second derivatives of a step: what a costate after the step says of it, by the state before it and its controls. Rotations are
+// moved along straight lines of their tangent space, so that this is the Hessian of a function and symmetric. Exactly, where a
+// step has them (step/second.h), a column for each direction; else by central differences of its pullback, where, if quotients
+// to either side disagree, there is a kink. Tests: tests/unit/test_ilqr.c.
 #include <math.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "model/joint.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
+#include "step/second.h"
 #include "world/cached.h"
 
 enum { cached_contacts = 64 };         // at most
@@ -23,6 +24,7 @@ typedef struct Side {
   // Of the step at hand, which begins somewhere beside x
   double *from, *to, *record, *ctrl, *turn, *bar, *direction;
   double *here, *ahead, *behind;  // pullbacks: by the state, then by the controls
+  double *unit;                   // nu
   void *cached;
   size_t cached_room;
 } Side;
@@ -33,9 +35,9 @@ static Side lay_out(pbRollout *r, int k, double *room) {
   const struct {
     double **to;
     size_t count;
-  } pieces[] = {{&b.after, nx}, {&b.from, nx},   {&b.to, nx},     {&b.record, (size_t)r->nrecord},
-                {&b.ctrl, nu},  {&b.turn, n},    {&b.bar, n},     {&b.direction, n},
-                {&b.here, all}, {&b.ahead, all}, {&b.behind, all}};
+  } pieces[] = {{&b.after, nx}, {&b.from, nx},   {&b.to, nx},      {&b.record, (size_t)r->nrecord},
+                {&b.ctrl, nu},  {&b.turn, n},    {&b.bar, n},      {&b.direction, n},
+                {&b.here, all}, {&b.ahead, all}, {&b.behind, all}, {&b.unit, nu}};
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
     *pieces[i].to = room;
     room += pieces[i].count;
@@ -51,7 +53,7 @@ static Side lay_out(pbRollout *r, int k, double *room) {
 size_t pbRollout_HessianRoom(const pbModel *m) {
   size_t nx = (size_t)pbModel_StateSize(m), n = (size_t)pbModel_TangentSize(m), nu = (size_t)pb_controls(m);
   size_t cached = pbCached_Room(m, cached_contacts) / sizeof(double) + 64 / sizeof(double);
-  return 3 * nx + (size_t)pbTape_Size(m) + 6 * n + 4 * nu + cached + 1;
+  return 3 * nx + (size_t)pbTape_Size(m) + 6 * n + 5 * nu + cached + 1;
 }
 
 // v + w x v / 2 of each rotation, w of `turns`: to first order the transpose of the right Jacobian of exp at w; with sign -1
@@ -153,6 +155,49 @@ static pbStatus take_column(Side *b, int j, double rounding, double *H) {
   return pb_ok;
 }
 
+// ---- exactly ----------------------------------------------------------------------------------------------------------------
+// Along entry j of state and controls. That tangent spaces turn as states move adds an antisymmetric part, which the mean with
+// the transpose takes away.
+static pbStatus take_exact_column(Side *b, const pbStepRecord *step, int j, double *H) {
+  pbRollout *r = b->r;
+  int n = r->n, nu = r->nu;
+  PB_ASSERT(j >= 0 && j < n + nu);
+  memset(b->direction, 0, (size_t)n * sizeof *b->direction);
+  memset(b->unit, 0, (size_t)nu * sizeof *b->unit);
+  memset(H, 0, (size_t)(n + nu) * sizeof *H);
+
+  if (j < n) b->direction[j] = 1;
+  else b->unit[j - n] = 1;
+
+  // The costate stands still.
+  const pbDirection along = {.x = b->direction, .ctrl = nu ? b->unit : NULL};
+  const pbSecond second = {.direction = &along, .next = b->costate, .x = H, .input = {.ctrl = nu ? H + n : NULL}};
+  return pbStep_SecondRecord(r->scratch, step, &second, NULL);
+}
+
+// After the pullback at x. pb_bad_input: there are none at this step.
+static pbStatus take_exact(Side *b, double *H) {
+  pbRollout *r = b->r;
+  pbInput input = pbRollout_InputAt(r, b->k);
+
+  // Nothing is moved from x: the record is there.
+  if (pbSecond_Lacks(r->model)) return pb_bad_input;
+  if (r->nu) input.ctrl = b->ctrl;
+
+  const pbStepRecord step = {.model = r->model, .theta = r->theta, .record = b->record, .input = &input};
+  int all = r->n + r->nu;
+  for (int j = 0; j < all; j++) PB_TRY(take_exact_column(b, &step, j, H + (size_t)j * (size_t)all));
+  return pb_allFinite(H, (size_t)all * (size_t)all) ? pb_ok : pb_bad_input;
+}
+
+pbStatus pbRollout_MakeHessian(pbRollout *r) {
+  if (pbSecond_Lacks(r->model)) return pb_ok;
+
+  // Complex numbers, and their pullback.
+  PB_TRY(pbScratch_MakeComplex(r->scratch));
+  return pbSecond_Make(r->scratch->ctx, r->scratch->complex_work);
+}
+
 pbStatus pbRollout_Hessian(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room) {
   PB_ASSERT(k >= 0 && k < r->plan.steps);
   Side b = lay_out(r, k, room);
@@ -163,7 +208,10 @@ pbStatus pbRollout_Hessian(pbRollout *r, int k, const double *x, const double *c
 
   pbStatus status = pull_beside(&b, -1, 0, b.here);
   double rounding = 1e-12 * size_of(b.here, (int)all);
-  for (size_t j = 0; j < all && status == pb_ok; j++) status = take_column(&b, (int)j, rounding, H + j * all);
+  pbStatus exact = status == pb_ok ? take_exact(&b, H) : status;
+  if (is_lost(exact)) status = pbRollout_StepFailed(r, exact, k, pbScratch_Error(r->scratch));
+  size_t columns = exact == pb_ok ? 0 : all;
+  for (size_t j = 0; j < columns && status == pb_ok; j++) status = take_column(&b, (int)j, rounding, H + j * all);
   pbCached_Leave(r->scratch);
 
   // Of what is left out by one of two, half.

@@ -194,6 +194,8 @@ size_t pbRollout_LinearizeRoom(const pbModel *m);
 // after a Forward. room: pbRollout_HessianRoom numbers.
 PB_NODISCARD pbStatus pbRollout_Hessian(pbRollout *r, int k, const double *x, const double *costate, double *H, double *room);
 size_t pbRollout_HessianRoom(const pbModel *m);
+// What it works with besides is made, so that no call takes memory but for more contacts than before.
+PB_NODISCARD pbStatus pbRollout_MakeHessian(pbRollout *r);
 
 // ---- rollout.c, one step
 // One step from r->x with its checks; sensordata may be NULL. k: its number, for messages.

@@ -22,6 +22,7 @@
 #include "step/jvp.h"
 #include "step/jvp_parts.h"
 #include "step/kernels.h"
+#include "step/second.h"
 
 // Parameters of the model itself, which is all that kernels read: those of a policy are its own, at the end.
 static size_t own_params(const pbModel *m) {
@@ -37,6 +38,7 @@ static size_t handle_bytes(const pbModel *m) {
 pbStatus pbJvp_Create(pbContext *ctx, const pbModel *m, pbRoom room, void **block) {
   pbJvp *j = *block = pbContext_Alloc(ctx, handle_bytes(m));
   if (!j) return pb_no_memory;
+  j->second = NULL;
   j->theta = (num *)((char *)j + ((sizeof(pbJvp) + 63) & ~(size_t)63));
   j->couple = j->theta + own_params(m);
   PB_ASSERT((char *)(j->couple + m->nv) <= (char *)j + handle_bytes(m));
@@ -51,6 +53,7 @@ pbStatus pbJvp_Create(pbContext *ctx, const pbModel *m, pbRoom room, void **bloc
 void pbJvp_Destroy(pbContext *ctx, void *block) {
   pbJvp *j = block;
   if (!j) return;
+  pbSecond_Destroy(ctx, j->second);
   pbWork_Close_c(&j->w);
   pbContext_Free(ctx, j);
 }
@@ -217,8 +220,7 @@ static void load_stages(pbJvp *j, const pbStepRecord *step) {
   memcpy(rows + 2 * nu, ctrl, (size_t)nu * sizeof(num));
 }
 
-// Numbers of bodies before the step and inputs, each with its direction.
-static void load_step(pbJvp *j, const pbStepRecord *step, const pbDirection *d) {
+void pbJvp_Load(pbJvp *j, const pbStepRecord *step, const pbDirection *d) {
   pbWork_c *w = &j->w;
   const pbModel *m = w->m;
   const pbInput *input = step->input;
@@ -254,7 +256,7 @@ pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const 
   pbWork_c *w = &j->w;
   const pbModel *m = w->m;
   bool sense = out->sensordata || out->xpos || out->site_xpos;
-  load_step(j, step, d);
+  pbJvp_Load(j, step, d);
   PB_TRY(pbStep_Run_c(w, stages, true, sense, integrate));
 
   // Out come imaginary parts.
@@ -268,7 +270,7 @@ pbStatus pbJvp_Run(void *block, const pbStepRecord *step, double *stages, const 
 void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *d, double *tangent) {
   pbJvp *j = block;
   pbWork_c *w = &j->w;
-  load_step(j, step, d);
+  pbJvp_Load(j, step, d);
   pbObserve_Sense_c(w);
   w->sensed = false;  // what comes next begins anew
   pbJvp_Imaginary(j, tangent, w->observation, w->m->policy->observing);

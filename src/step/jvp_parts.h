@@ -5,15 +5,19 @@
 #include <pullback/world.h>
 
 #include "eval/names.h"
+#include "step/record.h"
 
 typedef struct pbJvp {
   pbWork_c w;
   num *theta;
   const double *couple_S, *couple_g, *couple_g_tangent, *couple_at;  // pbJvp_Couple
   num *couple;                                                       // nv
+  void *second;                                                      // step/second.h; NULL: nobody has asked yet
   double shrink, grow;  // of a direction on its way in, of derivatives on their way out; grow = 1 / shrink, powers of two
 } pbJvp;
 
+// Numbers of bodies before the step and inputs, each with its direction; of the record only the state before the step is read.
+void pbJvp_Load(pbJvp *j, const pbStepRecord *step, const pbDirection *direction);
 // Set shrink and grow by the largest entry of a direction.
 void pbJvp_SetScale(pbJvp *j, const pbDirection *d);
 // A slope as an imaginary part, and back.

@@ -27,7 +27,7 @@
 
 #include "eval/adjoint.h"
 
-#if PB_LANES > 1
+#if PB_SEEDS > 1
 
 struct LANE(pbVjpBlock);
 

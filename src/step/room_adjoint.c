@@ -132,7 +132,7 @@ static void lay_out_slip(pbArena *arena, block *k, const pbModel *m) {
   TAKE(a->slip_loss, m->nv + m->ntendon);
 }
 
-#if PB_LANES > 1
+#if PB_SEEDS > 1
 // Jacobians by pairs (pairs.h).
 static int actuator_dofs(const pbModel *m, int u) {
   const pbTopology *t = m->topology;
@@ -175,12 +175,12 @@ static void lay_out_block(pbArena *arena, block *k, const pbModel *m) {
   lay_out_collected(arena, k, m);
 
   // Jacobians solve for all seeds before they traverse the tree for some.
-  if (PB_LANES > 1 && m->integrator != pb_intRK4) {
-    size_t groups = (nv + PB_LANES - 1) / PB_LANES;
+  if (PB_SEEDS > 1 && m->integrator != pb_intRK4) {
+    size_t groups = (nv + PB_SEEDS - 1) / PB_SEEDS;
     size_t strips = (groups + pb_jacobianStrips - 1) / pb_jacobianStrips * pb_jacobianStrips;
     TAKE(k->lam_of, strips * nv);
     TAKE(k->mu_of, strips * nv);
-#if PB_LANES > 1
+#if PB_SEEDS > 1
     lay_out_pairs(arena, &k->pairs, m);
 #endif
   }
@@ -194,7 +194,7 @@ static void lay_out_lists(pbArena *arena, block *k, const pbModel *m) {
   TAKE(a->contact_bar, PB_LANES == 1 && pb_shapesVary(m) ? contacts : 0);
   TAKE(a->y0, 6 * rows);
   TAKE(a->force, 6 * rows);
-#if PB_LANES > 1
+#if PB_SEEDS > 1
   TAKE(a->later, rows);
   TAKE(k->pairs.cross, 2 * rows);
 #endif

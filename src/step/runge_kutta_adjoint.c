@@ -16,20 +16,20 @@ typedef LANE(pbVjpBlock) block;
 
 // ---- rates of rotations ---------------------------------------------------------------------------------------------
 // g(t) = (1 - t/2 cot(t/2)) / t^2 and (dg/dt) / t, by t^2; near zero by their series.
-static void correction_factor(double t2, double *g, double *dg) {
-  if (t2 < 1e-2) {
+static void correction_factor(num t2, num *g, num *dg) {
+  if (re(t2) < 1e-2) {
     *g = 1. / 12 + t2 * (1. / 720 + t2 * (1. / 30240 + t2 * (1. / 1209600 + t2 / 47900160)));
     *dg = 1. / 360 + t2 * (4. / 30240 + t2 * (6. / 1209600 + t2 * (8. / 47900160)));
   } else {
-    double t = sqrt(t2), half = 0.5 * t, cot = pbCos(half) / pbSin(half), f = 1 - half * cot;
+    num t = num_sqrt(t2), half = 0.5 * t, cot = num_cos(half) / num_sin(half), f = 1 - half * cot;
     *g = f / t2;
-    *dg = ((-0.5 * cot + 0.25 * t / (pbSin(half) * pbSin(half))) / t2 - 2 * f / (t2 * t)) / t;
+    *dg = ((-0.5 * cot + 0.25 * t / (num_sin(half) * num_sin(half))) / t2 - 2 * f / (t2 * t)) / t;
   }
 }
 
 // K = k + 1/2 u x k + g(|u|) u x (u x k): cotangent of K to k (added) and to u.
-static void pull_correction(const double u[3], const double k[3], const lane bar[3], lane *k_bar, lane u_bar[3]) {
-  double g, dg, c[3], cc[3];
+static void pull_correction(const num u[3], const num k[3], const lane bar[3], lane *k_bar, lane u_bar[3]) {
+  num g, dg, c[3], cc[3];
   correction_factor(v3_dot(u, u), &g, &dg);
   v3_cross(c, u, k);
   v3_cross(cc, u, c);
@@ -45,7 +45,7 @@ static void pull_correction(const double u[3], const double k[3], const lane bar
   PB_CROSS(u_bar, k, bar);
   for (int e = 0; e < 3; e++) u_bar[e] = 0.5 * u_bar[e] + dg * along * u[e];
 
-  // By u in the double product: the outer one gives c x bar; the inner one bar . (u x (du x k)) = du . (k x (bar x u)).
+  // By u in the num product: the outer one gives c x bar; the inner one bar . (u x (du x k)) = du . (k x (bar x u)).
   lane outer[3], inner[3];
   PB_CROSS(outer, c, bar);
   PB_CROSS(inner, bar, u);
@@ -58,7 +58,7 @@ static void pull_rotation(block *k, int dof, int stage, lane bar[4][3]) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->work;
   int nv = w->m->nv;
-  double h = w->p.timestep[0], K[4][3], u[4][3] = {0};
+  num h = w->p.timestep[0], K[4][3], u[4][3] = {0};
   for (int i = 0; i < stage; i++) {
     if (i) v3_scale(u[i], K[i - 1], h * pb_rkStep[i]);
     NUM(pbRk_Correct)(u[i], w->rk_v + i * nv + dof, K[i]);
@@ -109,8 +109,8 @@ static void pull_rates(block *k, int s) {
 }
 
 // Rates of one rotation, corrected, over the whole step or to stage s.
-static void rotation_rate(const NUM(pbWork) *w, int dof, int s, double rate[3]) {
-  double h = w->p.timestep[0], K[4][3], u[3] = {0};
+static void rotation_rate(const NUM(pbWork) *w, int dof, int s, num rate[3]) {
+  num h = w->p.timestep[0], K[4][3], u[3] = {0};
   for (int i = 0; i < s; i++) {
     if (i) v3_scale(u, K[i - 1], h * pb_rkStep[i]);
     NUM(pbRk_Correct)(u, w->rk_v + i * w->m->nv + dof, K[i]);
@@ -127,7 +127,7 @@ static void rotation_rate(const NUM(pbWork) *w, int dof, int s, double rate[3]) 
 }
 
 // Rates over the whole step or to a stage, as the forward program has them (step_kernel.c).
-static void position_rates(const NUM(pbWork) *w, int s, double *rate) {
+static void position_rates(const NUM(pbWork) *w, int s, num *rate) {
   const pbModel *m = w->m;
 
   for (int i = 0; i < m->nv; i++) {
@@ -153,7 +153,7 @@ static void pull_last_activations(block *k) {
     if (first < 0) continue;
     for (int i = first; i < end; i++) {
       // the rate of the whole step; its cotangent goes to every stage's by its weight
-      double dot = 0;
+      num dot = 0;
       for (int s = 0; s < 4; s++) dot += pb_rkWeight[s] * w->rk_d[s * m->na + i];
       if (m->disableflags & pb_disActuation) k->act_sum[i] += k->act_next[i];
       else LANE(pbForce_Next)(a, u, i, w->a0[i], dot, k->act_next[i], k->act_sum, a->act_dot);
@@ -169,7 +169,7 @@ static void pull_last_line(block *k) {
   const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   int nv = m->nv;
-  double h = w->p.timestep[0];
+  num h = w->p.timestep[0];
   memset(k->rk_v, 0, 4 * (size_t)nv * sizeof(lane));
   memset(k->rk_a, 0, 4 * (size_t)nv * sizeof(lane));
   memset(k->rk_d, 0, 4 * (size_t)m->na * sizeof(lane));
@@ -198,7 +198,7 @@ static void pull_stage_state(block *k, int s) {
   const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
   int nv = m->nv;
-  double h = w->p.timestep[0], step = pb_rkStep[s] * h, step_bar = 0;
+  num h = w->p.timestep[0], step = pb_rkStep[s] * h, step_bar = 0;
   memset(k->rate, 0, (size_t)nv * sizeof(lane));
   position_rates(w, s, w->tmp);
   LANE(pbVjp_Position)(m, w->tmp, step, a->q, k->q_sum, k->rate, &step_bar);
@@ -235,7 +235,7 @@ static pbStatus replay_stage(block *k, NUM(pbWork) *w, const double *stages, int
   PB_TRY(NUM(pbStep_Stage)(w, stages, s));
 
   NUM(pbStage_Acceleration)(&w->mechanism);
-  memcpy(w->qacc_integrated, w->qacc, (size_t)w->m->nv * sizeof(double));
+  memcpy(w->qacc_integrated, w->qacc, (size_t)w->m->nv * sizeof(num));
   w->damped = false;
   PB_TRY(LANE(pbVjp_Prepare)(k, w));
   LANE(pbVjp_Begin)(k, w);

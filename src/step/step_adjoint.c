@@ -1,5 +1,7 @@
 // The pullback of one step: the adjoint of an evaluation, and around it Euler and implicitfast. Primal: step_kernel.c and
 // integrate_kernel.c; derivation: docs/derivatives.md; tests: tests/conformance/test_step.c.
+#include <stdio.h>
+
 #include "eval/stages.h"
 #include "step/step_adjoint.h"
 
@@ -9,6 +11,7 @@
 #include "math/vec.h"
 #include "multibody/spatial.h"
 #include "solve/dual.h"
+#include "solve/newton.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
 
@@ -57,7 +60,7 @@ static void pull_rows(LANE(pbAdjoint) *a) {
 #endif
   LANE(pbRows_Adjoint)(a);
   LANE(pbAdhesion_Pull)(a);
-  if (pb_noslip(m)) LANE(pbSlip_Power)(a);
+  if (!PB_IS_COMPLEX && pb_noslip(m)) LANE(pbSlip_Power)(a);
 #if PB_LANES == 1
   LANE(pbContact_PullMeshes)(a, m->contact.onset);
 #endif
@@ -95,7 +98,7 @@ void LANE(pbVjp_Power)(block *k) {
 }
 
 // FA += sign I Vx of all bodies: inertia under the sensors' motions counts among the accelerations.
-static void add_sensor_inertia(LANE(pbAdjoint) *a, double sign) {
+static void add_sensor_inertia(LANE(pbAdjoint) *a, num sign) {
   const NUM(pbWork) *w = a->work;
   if (!a->has_Vs) return;
   for (int b = 1; b < w->m->nbody; b++) {
@@ -127,10 +130,10 @@ void LANE(pbVjp_Evaluation)(block *k, bool sensed) {
   }
   PB_VALIDATE(pb_allFinite((const double *)a->qacc, nv * PB_LANES));
 
-  if (pb_noslip(w->m)) LANE(pbSlip_Pull)(a);
+  if (!PB_IS_COMPLEX && pb_noslip(w->m)) LANE(pbSlip_Pull)(a);
 
   // The adjoint system: H lam = cotangent of qacc. Nothing else of the solve is differentiated.
-  if (pb_hard(w->m)) {
+  if (!PB_IS_COMPLEX && pb_hard(w->m)) {
     LANE(pbDual_Adjoint)(a);
   } else {
     memcpy(a->lam, a->qacc, nv * sizeof(lane));
@@ -160,8 +163,8 @@ static void observe_sensors(block *k, const double *sensordata) {
 }
 
 // Cotangent of a point of a body, to the body's pose.
-static void observe_point(LANE(pbAdjoint) *a, int body, const double *point, const lane f[3]) {
-  double d[3];
+static void observe_point(LANE(pbAdjoint) *a, int body, const num *point, const lane f[3]) {
+  num d[3];
   body_offset(a->w, body, point, d);
   PB_ADDWRENCH(a->P + 6 * body, 1, d, f);
 }
@@ -204,7 +207,7 @@ bool LANE(pbVjp_Observe)(block *k, const pbPullback *p) {
   }
 
   // What a policy sees comes from positions and velocities alone: it has no share in the accelerations.
-  if (p->observation) LANE(pbVjp_Policy)(k, p->observation);
+  if (!PB_IS_COMPLEX && p->observation) LANE(pbVjp_Policy)(k, p->observation);
   return sensed;
 }
 
@@ -232,20 +235,27 @@ void LANE(pbVjp_AddOut)(double *to, const lane *from, int n) {
 
 // ---- Euler, implicitfast --------------------------------------------------------------------------------------------
 // mu = Mhat^-T (h vbar) for the six dofs of a free body that stands alone: its block is not symmetric.
-static void solve_free_block(block *k, int joint, double h) {
+static void solve_free_block(block *k, int joint, num h) {
   const NUM(pbWork) *w = k->a.work;
   int dof = w->m->jnt_dofadr[joint];
 
+#if PB_IS_COMPLEX
+  num x[6];
+  for (int r = 0; r < 6; r++) x[r] = h * k->v_next[dof + r];
+  NUM(pbSolve6)(w->free_A + 36 * joint, x, true);
+  memcpy(k->a.mu + dof, x, sizeof x);
+#else
   for (int l = 0; l < PB_LANES; l++) {
     double x[6];
     for (int r = 0; r < 6; r++) x[r] = h * ((const double *)(k->v_next + dof + r))[l];
     NUM(pbSolve6)(w->free_A + 36 * joint, x, true);
     for (int r = 0; r < 6; r++) ((double *)(k->a.mu + dof + r))[l] = x[r];
   }
+#endif
 }
 
 // mu = Mhat^-T (h vbar); then the cotangent of qacc is M mu.
-static void pull_damped_velocity(block *k, double h) {
+static void pull_damped_velocity(block *k, num h) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
@@ -264,7 +274,7 @@ static void pull_damped_velocity(block *k, double h) {
 }
 
 // The same without damping: Mhat is M. mu is wanted by the gradients of damping coefficients at zero only.
-static void pull_undamped_velocity(block *k, double h) {
+static void pull_undamped_velocity(block *k, num h) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->work;
   for (int i = 0; i < w->m->nv; i++) {
@@ -300,7 +310,7 @@ static void pull_euler_update(block *k) {
   LANE(pbAdjoint) *a = &k->a;
   const NUM(pbWork) *w = a->work;
   const pbModel *m = w->m;
-  double h = w->p.timestep[0];
+  num h = w->p.timestep[0];
   for (int i = 0; i < m->nv; i++) w->tmp[i] = w->qvel[i] + h * w->qacc_integrated[i];
   LANE(pbVjp_Position)(m, w->tmp, h, k->q_next, k->q_sum, k->v_next, &a->h_bar);
 
@@ -325,9 +335,9 @@ static void pull_euler(block *k, const pbPullback *p, bool step) {
 // ---- the step -------------------------------------------------------------------------------------------------------
 void LANE(pbVjp_SaveStart)(NUM(pbWork) *w) {
   const pbModel *m = w->m;
-  memcpy(w->q0, w->qpos, (size_t)m->nq * sizeof(double));
-  memcpy(w->v0, w->qvel, (size_t)m->nv * sizeof(double));
-  memcpy(w->a0, w->act, (size_t)m->na * sizeof(double));
+  memcpy(w->q0, w->qpos, (size_t)m->nq * sizeof(num));
+  memcpy(w->v0, w->qvel, (size_t)m->nv * sizeof(num));
+  memcpy(w->a0, w->act, (size_t)m->na * sizeof(num));
 }
 
 pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool cached, bool sense) {
@@ -335,7 +345,7 @@ pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool
   if (!cached) {
     PB_TRY(NUM(pbStep_Stage)(w, stages, 0));
     if (m->integrator == pb_intRK4) {
-      memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(double));
+      memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(num));
       w->damped = false;
     } else {
       PB_TRY(NUM(pbIntegrate_Damp)(w));
@@ -360,8 +370,11 @@ pbStatus LANE(pbVjp_Prepare)(block *k, NUM(pbWork) *w) {
   const LANE(pbSolution) work = {.qacc = w->qacc, .A = w->A};
   PB_TRY(LANE(pbVjp_Reserve)(k, w));
   LANE(pbVjp_Set)(a, w);
-  LANE(pbSweep_Evaluation)(a, &w->mechanism, pb_noslip(w->m) ? LANE(pbSlip_Solution)(a, w) : work);
+  LANE(pbSweep_Evaluation)(a, &w->mechanism, !PB_IS_COMPLEX && pb_noslip(w->m) ? LANE(pbSlip_Solution)(a, w) : work);
   LANE(pbRows_Evaluation)(a);
+
+  // The solution has moved since its factor was made: so does the curvature.
+  if (PB_IS_COMPLEX && w->nrow) PB_TRY(NUM(pbSolve_Factor)(w));
 
   // The factor of the laws at the solution serves all cotangents.
   return pb_hard(w->m) && w->nrow ? NUM(pbDual_Factor)(w) : pb_ok;
@@ -373,7 +386,7 @@ void LANE(pbVjp_Place)(const block *k, NUM(pbWork) *w, const pbPullback *p) {
 
   // A medium that is absent: what it would make of shapes has a slope.
   for (int g = 0; g < w->m->ngeom; g++) {
-    if (w->p.geom_fluid[12 * g] > 0) NUM(pbStage_AllGeoms)(&w->mechanism);
+    if (re(w->p.geom_fluid[12 * g]) > 0) NUM(pbStage_AllGeoms)(&w->mechanism);
   }
 }
 
@@ -389,14 +402,17 @@ static pbStatus pull_step(block *k, NUM(pbWork) *w, const double *stages, const 
   return pb_ok;
 }
 
+#if !PB_IS_COMPLEX
 int LANE(pbVjp_Lanes)(void) { return PB_LANES; }
+#endif
 
 // Which parameters are wanted; with several cotangents side by side none.
 static void want_parameters(LANE(pbAdjoint) *a, const pbModel *m, const pbPullback *p) {
-  a->theta = PB_LANES == 1 ? p->theta : NULL;
+  a->theta = PB_LANES == 1 ? (num *)p->theta : NULL;
   a->want = a->theta ? pb_wantEverything & ~p->skip : 0;
   if (a->theta) bars_view(&a->bar, m, a->theta);
   a->h_bar = 0;
+  a->refused = NULL;
 }
 
 // The second half: all cotangents of the evaluation at the state before the step are there.
@@ -407,7 +423,7 @@ static void pull_from_observations(block *k, const pbPullback *p) {
 
   // The inertial sweep has cleared cotangents of body fields, if sensors had not.
   a->fresh = false;
-  LANE(pbVjp_Policy)(k, p->observation);
+  if (!PB_IS_COMPLEX) LANE(pbVjp_Policy)(k, p->observation);
   LANE(pbSweep_Pull)(a);
   if (k->stepped && m->integrator == pb_intRK4) LANE(pbVjp_FirstStage)(k);
   else add_results(k);
@@ -419,6 +435,14 @@ static void pull_from_observations(block *k, const pbPullback *p) {
   LANE(pbVjp_AddOut)(p->mocap_rot, k->mocap_rot, 3 * m->nmocap);
   if (a->theta) *a->bar.timestep += a->h_bar;
   k->phase = pb_pullWhole;
+}
+
+// In complex numbers: what was met and has no second derivatives.
+static pbStatus refuse(const LANE(pbAdjoint) *a, NUM(pbWork) *w) {
+  if (!a->refused) return pb_ok;
+
+  snprintf(w->error, sizeof w->error, "%s have no second derivatives", a->refused);
+  return pb_bad_input;
 }
 
 pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, const pbPullback *p) {
@@ -472,6 +496,7 @@ pbStatus LANE(pbVjp_Run)(void *memory, NUM(pbWork) *w, const double *stages, con
 
   // The step itself; the time step's gradient was collected from everywhere.
   PB_TRY(pull_step(k, w, stages, p));
+  PB_TRY(refuse(a, w));
   int first = p->phase == pb_pullWhole ? 0 : tree_results;
   for (int i = first; i < result_count; i++) LANE(pbVjp_AddOut)(results[i].out, results[i].sum, results[i].size);
   if (a->theta && p->phase == pb_pullWhole) *a->bar.timestep += a->h_bar;

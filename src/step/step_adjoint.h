@@ -37,7 +37,7 @@ typedef struct LANE(pbVjpBlock) {
   double *lam_out;
   lane *lam_of, *mu_of;  // groups / strips x nv x strips: lam and mu of every seed
   bool one_rate;         // mu is lam, and lam_of has both: no row adds to H
-#if PB_LANES > 1
+#if PB_SEEDS > 1
   LANE(pbPairs) pairs;
 #endif
   size_t bodies_from;               // cotangents of body fields, up to cleared_from: zero at the start
@@ -91,9 +91,9 @@ void LANE(pbVjp_SaveStart)(NUM(pbWork) *w);
 
 // ---- integrators ----------------------------------------------------------------------------------------------------
 // q+ = q (+) h u: cotangent of q+ to q (added), to u (added), to h.
-void LANE(pbVjp_Position)(const pbModel *m, const double *u, double h, const lane *q_next, lane *q, lane *rate, double *h_bar);
+void LANE(pbVjp_Position)(const pbModel *m, const num *u, num h, const lane *q_next, lane *q, lane *rate, num *h_bar);
 // Before the sweep down: W = -h mu . (dbias/dv ahat) of the tree on free joint j, under implicitfast.
-void LANE(pbVjp_FreeBias)(LANE(pbAdjoint) *a, int joint, double h);
+void LANE(pbVjp_FreeBias)(LANE(pbAdjoint) *a, int joint, num h);
 // The whole step under Runge-Kutta; what the first stage, evaluated at the state before the step, gives that state.
 void LANE(pbVjp_FirstStage)(LANE(pbVjpBlock) *k);
 PB_NODISCARD pbStatus LANE(pbVjp_RungeKutta)(LANE(pbVjpBlock) *k, NUM(pbWork) *w, const double *stages, const pbPullback *p);

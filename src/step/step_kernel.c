@@ -157,6 +157,7 @@ pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense
 }
 
 // ---- one stage again ------------------------------------------------------------------------------------------------
+#if !PB_IS_COMPLEX
 // act_dot of the activations at the state in w: closed forms, without a whole evaluation.
 static void activation_rates(NUM(pbWork) *w, num *dot) {
   const pbModel *m = w->m;
@@ -167,6 +168,7 @@ static void activation_rates(NUM(pbWork) *w, num *dot) {
       dot[a] = NUM(pbActuator_Rate)(&w->mechanism, u, NUM(pbActuator_Control)(&w->mechanism, u), a);
   }
 }
+#endif
 
 pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage) {
   const pbModel *m = w->m;
@@ -177,12 +179,16 @@ pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage) {
 
   // The states of the stages before need their accelerations, which are on the tape, and nothing else of their evaluations.
   for (int s = 0; s < stage; s++) {
+#if PB_IS_COMPLEX  // their derivatives are nowhere but in the evaluations
+    PB_TRY(evaluate(w, stages, NULL, s));
+#else
     for (int i = 0; i < m->nv; i++) {
       w->rk_v[s * m->nv + i] = w->qvel[i];
       w->rk_a[s * m->nv + i] = stages[s * m->nv + i];
     }
     memset(w->rk_d + s * m->na, 0, (size_t)m->na * sizeof(num));
     activation_rates(w, w->rk_d + s * m->na);
+#endif
     make_stage_state(w, s + 1);
   }
   return evaluate(w, stages, NULL, stage);

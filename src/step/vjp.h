@@ -33,7 +33,13 @@ typedef struct pbPullback {
   bool evaluated;  // work holds the replay of this step already (not for Runge-Kutta)
 } pbPullback;
 
-#if !PB_IS_COMPLEX
+#if PB_IS_COMPLEX
+// In complex numbers the same pullback, with what is in and out as pairs of a value and a derivative: lanes = 2. One cotangent,
+// no parameters. pb_bad_input, with the reason in the work, of what has no second derivatives.
+pbStatus pbVjp_Create_lanes_c(pbContext *ctx, const pbWork_c *w, void **block);
+void pbVjp_Destroy_lanes_c(pbContext *ctx, void *block);
+pbStatus pbVjp_Run_lanes_c(void *block, pbWork_c *w, const double *stages, const pbPullback *pull);
+#else
 int LANE(pbVjp_Lanes)(void);
 // The block of cotangents with room for what work has room for, which grows with it, and the end of it (NULL is fine). After a
 // failure: NULL.

@@ -470,6 +470,88 @@ static void check_jacobian_paths(const Case *c) {
   for (int k = 0; k < 4; k++) free(J[k]);
 }
 
+// ---- second derivatives -----------------------------------------------------------------------------------------------
+// The pullback of w and ws, by state and controls, from a place at `by` along a direction.
+static void pull_at(const Case *c, const double *dx, const double *du, double by, const double *w, const double *ws,
+                    double *bar) {
+  const pbModel *m = c->m;
+  int n = pbModel_TangentSize(m);
+  double x[most_x], before[most_x], ctrl[64];
+  double *record = calloc((size_t)pbTape_Size(m), sizeof(double));
+  memcpy(x, c->before, sizeof x);
+  pbState_Move(m, x, dx, by);
+  memcpy(before, x, sizeof x);
+  for (int i = 0; i < m->nu; i++) ctrl[i] = c->ctrl[i] + by * du[i];
+  pbInput input = input_of(c);
+  input.ctrl = ctrl;
+
+  memset(bar, 0, (size_t)(n + m->nu) * sizeof *bar);
+  pbObservationBar seen = {.sensordata = ws};
+  assert_int_equal(pbStep_Forward(m, c->theta, x, &input, c->s, NULL), pb_ok);
+  pbTape_Record(m, before, c->s, record);
+  assert_int_equal(pbStep_Vjp(m, c->theta, record, &input, w, &seen, c->s, bar, &(pbInputBar){.ctrl = bar + n}, NULL), pb_ok);
+  free(record);
+}
+
+// Richardson's extrapolation of central differences over `base` and its double and fourfold.
+static void differences(const Case *c, const double *dx, const double *du, const double *w, const double *ws, double base,
+                        double *out) {
+  static const double weight[3] = {64. / 45, -20. / 45, 1. / 45};
+  int all = pbModel_TangentSize(c->m) + c->m->nu;
+  double ahead[most_x], behind[most_x];
+  memset(out, 0, (size_t)all * sizeof *out);
+  for (int k = 0; k < 3; k++) {
+    double h = base * (1 << k);
+    pull_at(c, dx, du, h, w, ws, ahead);
+    pull_at(c, dx, du, -h, w, ws, behind);
+    for (int i = 0; i < all; i++) out[i] += weight[k] * (ahead[i] - behind[i]) / (2 * h);
+  }
+}
+
+static double farthest(const double *a, const double *b, int n) {
+  double most = 0;
+  for (int i = 0; i < n; i++) most = fmax(most, fabs(a[i] - b[i]));
+  return most;
+}
+
+// Moves get shorter until their quotient is the derivative; where two of them agree, and not with it, it is wrong. Where none do,
+// every move meets a kink, or only rounding.
+enum { second_equal, second_refused, second_unclear, second_kinds };
+static int second_count[second_kinds];
+static void check_second(const Case *c) {
+  const pbModel *m = c->m;
+  int n = pbModel_TangentSize(m), nu = m->nu, all = n + nu, had = 0;
+  double w[most_x], ws[most_sensors], dx[most_x], du[64], out[most_x] = {0}, expected[most_x], last[most_x];
+  pbInput input = input_of(c);
+  fill_noise(&seed, w, n, 1);
+  fill_noise(&seed, ws, m->nsensordata, 1);
+  fill_noise(&seed, dx, n, 1);
+  fill_noise(&seed, du, nu, 1);
+  const pbDirection d = {.x = dx, .ctrl = du};
+  const pbSecond second = {.direction = &d, .next = w, .observed = {.sensordata = ws}, .x = out, .input = {.ctrl = out + n}};
+  pbStatus status = pbStep_Second(m, c->theta, c->record, &input, c->s, &second);
+  if (status == pb_bad_input) {
+    second_count[second_refused]++;
+    return;
+  }
+  if (status != pb_ok) fail_msg("%s, %s: %s", c->file, setting_of(c), pbScratch_Error(c->s));
+
+  double off = INFINITY, agree = INFINITY, size = 0;
+  static const double nothing[most_x];
+  for (double base = 1e-4; base > 5e-9; base /= 8) {
+    differences(c, dx, du, w, ws, base, expected);
+    size = farthest(expected, nothing, all);
+    off = fmin(off, farthest(out, expected, all) / (size + 1e-12));
+    if (off <= 1e-9) break;
+    if (had++) agree = fmin(agree, farthest(last, expected, all) / (size + 1e-12));
+    memcpy(last, expected, sizeof last);
+  }
+  if (off > 1e-8 && agree <= 1e-8)
+    fail_msg("%s, %s: second derivatives are off by %g of %g, of which quotients agree to %g", c->file, setting_of(c), off, size,
+             agree);
+  second_count[off <= 1e-8 ? second_equal : second_unclear]++;
+}
+
 int probe_Contacts_r(const void *work, double *out);  // probe_step.c
 int probe_Contacts_c(const void *work, double *out);
 
@@ -595,6 +677,14 @@ static void test_jacobian_rows(void **state) {
   on_every_model(check_jacobian_paths);
   assert_true(compared > 500);
 }
+static void test_second(void **state) {
+  (void)state;
+  memset(second_count, 0, sizeof second_count);
+  on_every_model(check_second);
+  print_message("%d second derivatives compared, %d refused, %d beside kinks\n", second_count[second_equal],
+                second_count[second_refused], second_count[second_unclear]);
+  assert_true(second_count[second_equal] > 1000 && second_count[second_unclear] < 20);
+}
 static void test_same_bits(void **state) {
   (void)state;
   on_every_model(check_same_bits);
@@ -604,6 +694,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_dot_products),  cmocka_unit_test(test_fields),        cmocka_unit_test(test_far_contacts),
       cmocka_unit_test(test_same_contacts), cmocka_unit_test(test_jacobian_rows), cmocka_unit_test(test_same_bits),
+      cmocka_unit_test(test_second),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

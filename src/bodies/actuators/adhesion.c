@@ -36,24 +36,24 @@ static void moment(NUM(pbConstraints) *w, int u, int *used) {
 
 PB_TRANSMISSION(adhesion, NULL, .moment_constrained = moment);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 #include "contact/row_adjoint.h"
 #include "multibody/spatial.h"
 
 // -1 / n sum of n contacts' normal rows, whether or not they are constraints.
 // W = share n . (velocity of body 2 - velocity of body 1) at the contact's point, under a->X.
-static void pull_contact(LANE(pbAdjoint) *a, int contact, double share) {
+static void pull_contact(LANE(pbAdjoint) *a, int contact, num share) {
   const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + contact;
   const int body[2] = {w->m->geom_bodyid[c->geom1], w->m->geom_bodyid[c->geom2]};
-  double F[3], d[3];
+  num F[3], d[3];
   lane v[3], u[3] = {0}, omega[3] = {0}, bar[10] = {0};
   v3_scale(F, c->frame, share);
 
   // Its wrench on both, and their motion against each other.
   for (int side = 0; side < 2; side++) {
-    double sign = side ? 1 : -1, *field = a->F + 6 * body[side];
+    num sign = side ? 1 : -1, *field = a->F + 6 * body[side];
     const lane *X = a->X + 6 * body[side];
     body_offset(&w->mechanism, body[side], c->pos, d);
     PB_ADDWRENCH(field, sign, d, F);
@@ -84,7 +84,7 @@ void LANE(pbAdhesion_Pull)(LANE(pbAdjoint) *a) {
     // Of the force on the dofs, and of the velocity where a sensor looks at it.
     for (int i = 0; i < m->nv; i++) a->c[i] = w->actuator_force[u] * a->lam_act[i] + a->act_vel[u] * w->qvel[i];
     LANE(pbSweep_Push)(&w->mechanism, a->c, a->X);
-    memset(a->F, 0, 6 * (size_t)m->nbody * sizeof(double));
+    memset(a->F, 0, 6 * (size_t)m->nbody * sizeof(num));
     for (int c = 0; c < w->ncon; c++) {
       if (adheres(&w->mechanism, u, w->contact + c)) pull_contact(a, c, -1. / count);
     }

@@ -16,11 +16,11 @@ static num bias(const NUM(pbMechanism) *w, int u) {
 static num bias_slope(const NUM(pbMechanism) *w, int u) { return w->p.actuator_biasprm[10 * u + 2]; }
 PB_BIAS(affine, bias, .slope = bias_slope);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 
 static void pull_gain(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *velocity) {
-  const double *p = a->w->p.actuator_gainprm + 10 * u;
+  const num *p = a->w->p.actuator_gainprm + 10 * u;
   *length += bar * p[1];
   *velocity += bar * p[2];
   PB_THETA(a, actuator_gainprm, 10 * u, bar);
@@ -36,7 +36,7 @@ static void pull_gain_slope(LANE(pbAdjoint) *a, int u, lane bar, lane *length, l
 PB_GAIN_PULL(affine, pull_gain, .pull_slope = pull_gain_slope);
 
 static void pull_bias(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *velocity) {
-  const double *p = a->w->p.actuator_biasprm + 10 * u;
+  const num *p = a->w->p.actuator_biasprm + 10 * u;
   *length += bar * p[1];
   *velocity += bar * p[2];
   PB_THETA(a, actuator_biasprm, 10 * u, bar);

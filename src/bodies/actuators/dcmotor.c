@@ -133,21 +133,21 @@ static num next(const NUM(pbMechanism) *w, int u, int i, num act, num act_dot) {
 }
 PB_DYNAMICS(dcmotor, rate, .next = next);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 #include "elementary/elementary.h"
 
 // R = R0 (1 + alpha warm), warm = T + Ta - T0.
 static void pull_resistance(LANE(pbAdjoint) *a, int u, lane bar) {
   const NUM(pbMechanism) *w = a->w;
-  const double *g = w->p.actuator_gainprm + 10 * u;
+  const num *g = w->p.actuator_gainprm + 10 * u;
   if (!has(w, u, pb_motorTemperature)) {
     PB_THETA(a, actuator_gainprm, 10 * u, bar);
     return;
   }
 
   int i = place(w, u, pb_motorTemperature);
-  double warm = w->act[i] + w->p.actuator_dynprm[10 * u + 4] - g[3];
+  num warm = w->act[i] + w->p.actuator_dynprm[10 * u + 4] - g[3];
   PB_THETA(a, actuator_gainprm, 10 * u, bar * (1 + g[2] * warm));
   PB_THETA(a, actuator_gainprm, 10 * u + 2, bar * (g[0] * warm));
   PB_THETA(a, actuator_dynprm, 10 * u + 4, bar * (g[0] * g[2]));
@@ -160,9 +160,9 @@ static void pull_gain(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *v
   const NUM(pbMechanism) *w = a->w;
   (void)length;
   (void)velocity;
-  double K = w->p.actuator_gainprm[10 * u + 1], R = has(w, u, pb_motorCurrent) ? 1 : fmax(resistance(w, u), LEAST);
+  num K = w->p.actuator_gainprm[10 * u + 1], R = has(w, u, pb_motorCurrent) ? 1 : num_max(resistance(w, u), LEAST);
   PB_THETA(a, actuator_gainprm, 10 * u + 1, bar / R);
-  if (!has(w, u, pb_motorCurrent) && R > LEAST) pull_resistance(a, u, -bar * (K / (R * R)));
+  if (!has(w, u, pb_motorCurrent) && re(R) > LEAST) pull_resistance(a, u, -bar * (K / (R * R)));
 }
 PB_GAIN_PULL(dcmotor, pull_gain);
 
@@ -172,10 +172,10 @@ static void pull_back_emf(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lan
   (void)length;
   if (has(w, u, pb_motorCurrent)) return;
 
-  double K = w->p.actuator_gainprm[10 * u + 1], R = fmax(resistance(w, u), LEAST), v = w->act_velocity[u];
+  num K = w->p.actuator_gainprm[10 * u + 1], R = num_max(resistance(w, u), LEAST), v = w->act_velocity[u];
   *velocity -= bar * (K * K / R);
   PB_THETA(a, actuator_gainprm, 10 * u + 1, -bar * (2 * K * v / R));
-  if (R > LEAST) pull_resistance(a, u, bar * (K * K * v / (R * R)));
+  if (re(R) > LEAST) pull_resistance(a, u, bar * (K * K * v / (R * R)));
 }
 
 // -K^2 / R share
@@ -183,17 +183,17 @@ static void pull_slope(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *
   const NUM(pbMechanism) *w = a->w;
   (void)length;
   (void)velocity;
-  double K = w->p.actuator_gainprm[10 * u + 1], te = w->p.actuator_dynprm[10 * u], R = fmax(resistance(w, u), LEAST), share = 1;
+  num K = w->p.actuator_gainprm[10 * u + 1], te = w->p.actuator_dynprm[10 * u], R = num_max(resistance(w, u), LEAST), share = 1;
   if (has(w, u, pb_motorCurrent)) {
     if (is_limited(w, u, current_rate(w, u, NUM(pbActuator_Control)(w, u)))) return;
     share = current_share(w, u);
   }
   PB_THETA(a, actuator_gainprm, 10 * u + 1, -bar * (2 * K / R * share));
-  if (R > LEAST) pull_resistance(a, u, bar * (K * K / (R * R) * share));
-  if (!has(w, u, pb_motorCurrent) || te <= LEAST) return;
+  if (re(R) > LEAST) pull_resistance(a, u, bar * (K * K / (R * R) * share));
+  if (!has(w, u, pb_motorCurrent) || re(te) <= LEAST) return;
 
   // share = 1 - exp(-h / te)
-  double left = 1 - share, by_share = -K * K / R;
+  num left = 1 - share, by_share = -K * K / R;
   PB_THETA(a, actuator_dynprm, 10 * u, -bar * (by_share * left * w->p.timestep[0] / (te * te)));
   a->h_bar += PB_LANE0(bar) * by_share * left / te;
 }
@@ -201,10 +201,10 @@ static void pull_slope(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *
 // A sin(N length + phase) - s0 z - s1 dz/dt
 static void pull_beyond(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
-  const double *b = w->p.actuator_biasprm + 10 * u, *d = w->p.actuator_dynprm + 10 * u;
-  double sine, cosine;
+  const num *b = w->p.actuator_biasprm + 10 * u, *d = w->p.actuator_dynprm + 10 * u;
+  num sine, cosine;
   (void)velocity;
-  pbSinCos(b[1] * w->act_length[u] + b[2], &sine, &cosine);
+  num_sincos(b[1] * w->act_length[u] + b[2], &sine, &cosine);
   *length += bar * (b[0] * cosine * b[1]);
   PB_THETA(a, actuator_biasprm, 10 * u, bar * sine);
   PB_THETA(a, actuator_biasprm, 10 * u + 1, bar * (b[0] * cosine * w->act_length[u]));
@@ -227,24 +227,25 @@ PB_BIAS_PULL(dcmotor, pull_back_emf, .pull_slope = pull_slope, .pull_beyond = pu
 // a = -s0 |v| / g, at rest with the mean slope of both sides, which is zero.
 static void pull_decay(LANE(pbAdjoint) *a, int u, lane bar, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
-  const double *b = w->p.actuator_biasprm + 10 * u;
-  double s0 = w->p.actuator_dynprm[10 * u + 5], v = w->act_velocity[u], vs = fmax(b[5], LEAST), least = stribeck(w, u);
-  double g = fmax(least, LEAST), by_g = least > LEAST ? s0 * fabs(v) / (g * g) : 0, fall = pbExp(-(v / vs) * (v / vs));
-  *velocity += bar * (by_g * (b[4] - b[3]) * fall * (-2 * v / (vs * vs)) - s0 * (double)((v > 0) - (v < 0)) / g);
-  PB_THETA(a, actuator_dynprm, 10 * u + 5, -bar * (fabs(v) / g));
+  const num *b = w->p.actuator_biasprm + 10 * u;
+  num s0 = w->p.actuator_dynprm[10 * u + 5], v = w->act_velocity[u], vs = num_max(b[5], LEAST), least = stribeck(w, u);
+  num g = num_max(least, LEAST), by_g = re(least) > LEAST ? s0 * num_abs(v) / (g * g) : 0, fall = num_exp(-(v / vs) * (v / vs));
+  *velocity += bar * (by_g * (b[4] - b[3]) * fall * (-2 * v / (vs * vs)) - s0 * num_sign(v) / g);
+  PB_THETA(a, actuator_dynprm, 10 * u + 5, -bar * (num_abs(v) / g));
   PB_THETA(a, actuator_biasprm, 10 * u + 3, bar * (by_g * (1 - fall)));
   PB_THETA(a, actuator_biasprm, 10 * u + 4, bar * (by_g * fall));
-  if (b[5] > LEAST) PB_THETA(a, actuator_biasprm, 10 * u + 5, bar * (by_g * (b[4] - b[3]) * fall * 2 * v * v / (vs * vs * vs)));
+  if (re(b[5]) > LEAST)
+    PB_THETA(a, actuator_biasprm, 10 * u + 5, bar * (by_g * (b[4] - b[3]) * fall * 2 * v * v / (vs * vs * vs)));
 }
 
 // (R i^2 - T / RT) / C, i a state or (V - K v) / R.
 static void pull_temperature(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
-  const double *d = w->p.actuator_dynprm + 10 * u;
-  double R = resistance(w, u), K = w->p.actuator_gainprm[10 * u + 1], v = w->act_velocity[u];
+  const num *d = w->p.actuator_dynprm + 10 * u;
+  num R = resistance(w, u), K = w->p.actuator_gainprm[10 * u + 1], v = w->act_velocity[u];
   bool state = has(w, u, pb_motorCurrent);
   int at = state ? place(w, u, pb_motorCurrent) : 0;
-  double current = state ? w->act[at] : (NUM(pbActuator_Control)(w, u) - K * v) / R;
+  num current = state ? w->act[at] : (NUM(pbActuator_Control)(w, u) - K * v) / R;
   lane bar = a->act_dot[i] / d[3];
 
   a->act[i] -= bar / d[2];
@@ -265,19 +266,19 @@ static void pull_temperature(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
 // ((V - K v) / R - i) / te, or the end of its range.
 static void pull_current(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
-  const double *d = w->p.actuator_dynprm + 10 * u;
-  double ctrl = NUM(pbActuator_Control)(w, u), raw = current_rate(w, u, ctrl);
+  const num *d = w->p.actuator_dynprm + 10 * u;
+  num ctrl = NUM(pbActuator_Control)(w, u), raw = current_rate(w, u, ctrl);
   if (is_limited(w, u, raw)) {
-    if (d[1] >= 0) PB_THETA(a, actuator_dynprm, 10 * u + 1, raw > 0 ? a->act_dot[i] : -a->act_dot[i]);
+    if (re(d[1]) >= 0) PB_THETA(a, actuator_dynprm, 10 * u + 1, re(raw) > 0 ? a->act_dot[i] : -a->act_dot[i]);
     return;
   }
 
-  double R = resistance(w, u), K = w->p.actuator_gainprm[10 * u + 1], v = w->act_velocity[u], te = fmax(d[0], LEAST);
+  num R = resistance(w, u), K = w->p.actuator_gainprm[10 * u + 1], v = w->act_velocity[u], te = num_max(d[0], LEAST);
   lane bar = a->act_dot[i] / te;
   a->act[i] -= bar;
   *velocity -= bar * (K / R);
   PB_THETA(a, actuator_gainprm, 10 * u + 1, -bar * (v / R));
-  if (d[0] > LEAST) PB_THETA(a, actuator_dynprm, 10 * u, -bar * raw);
+  if (re(d[0]) > LEAST) PB_THETA(a, actuator_dynprm, 10 * u, -bar * raw);
   pull_resistance(a, u, -bar * ((ctrl - K * v) / (R * R)));
   LANE(pbActuator_PullControl)(a, u, bar / R);
 }
@@ -296,20 +297,20 @@ static void pull_rate(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
 }
 
 // d/da of (exp(a h) - 1) / a.
-static double reach_slope(double a, double h) {
-  double x = a * h;
-  if (fabs(x) < 0.05)
+static num reach_slope(num a, num h) {
+  num x = a * h;
+  if (fabs(re(x)) < 0.05)
     return h * h * (0.5 + x * (1. / 3 + x * (1. / 8 + x * (1. / 30 + x * (1. / 144 + x * (1. / 840 + x / 5760))))));
-  return ((x - 1) * pbExp(x) + 1) / (a * a);
+  return ((x - 1) * num_exp(x) + 1) / (a * a);
 }
 
-static void pull_next(LANE(pbAdjoint) *a, int u, int i, double act, double act_dot, lane bar, lane *act_bar, lane *dot_bar) {
+static void pull_next(LANE(pbAdjoint) *a, int u, int i, num act, num act_dot, lane bar, lane *act_bar, lane *dot_bar) {
   const NUM(pbMechanism) *w = a->w;
-  double h = w->p.timestep[0], v = w->act_velocity[u];
+  num h = w->p.timestep[0], v = w->act_velocity[u];
   switch (state_of(w, u, i)) {
     case pb_motorTemperature: LANE(pbForce_EulerNext)(a, i, act_dot, bar, act_bar, dot_bar); return;
     case pb_motorBristle: {
-      double rate = decay(w, u), left = pbExp(rate * h);
+      num rate = decay(w, u), left = num_exp(rate * h);
       act_bar[i] += bar * left;
       a->act_vel[u] += bar * reach(rate, h);
       a->h_bar += PB_LANE0(bar) * (left * (rate * act + v));

@@ -19,34 +19,33 @@ static num exact_next(const NUM(pbMechanism) *w, int u, int i, num act, num act_
 PB_DYNAMICS(filter, rate);
 PB_DYNAMICS(filter_exact, rate, .next = exact_next);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 #include "elementary/elementary.h"
 
 static void pull_rate(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
-  double tau = w->p.actuator_dynprm[10 * u];
-  lane bar = a->act_dot[i] / fmax(tau, 1e-15);
+  num tau = w->p.actuator_dynprm[10 * u];
+  lane bar = a->act_dot[i] / num_max(tau, 1e-15);
   (void)velocity;
 
   a->act[i] -= bar;
-  if (tau > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, -bar * w->act_dot[i]);
+  if (re(tau) > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, -bar * w->act_dot[i]);
   LANE(pbActuator_PullTurns)(a, u, NUM(pbActuator_Control)(w, u), w->act[i], bar);
   LANE(pbActuator_PullControl)(a, u, bar);
 }
 
 // step = tau (1 - exp(-h / tau)): by h the exponential itself.
-void LANE(pbForce_FilterNext)(LANE(pbAdjoint) *a, int u, int i, double act_dot, lane bar, lane *act_bar, lane *dot_bar) {
+void LANE(pbForce_FilterNext)(LANE(pbAdjoint) *a, int u, int i, num act_dot, lane bar, lane *act_bar, lane *dot_bar) {
   const NUM(pbMechanism) *w = a->w;
-  double h = w->p.timestep[0], tau = fmax(w->p.actuator_dynprm[10 * u], 1e-15), decay = pbExp(-h / tau);
-  if (tau > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, bar * act_dot * (1 - decay - h / tau * decay));
+  num h = w->p.timestep[0], tau = num_max(w->p.actuator_dynprm[10 * u], 1e-15), decay = num_exp(-h / tau);
+  if (re(tau) > 1e-15) PB_THETA(a, actuator_dynprm, 10 * u, bar * act_dot * (1 - decay - h / tau * decay));
   a->h_bar += PB_LANE0(bar) * act_dot * decay;
   act_bar[i] += bar;
   dot_bar[i] += bar * (tau * (1 - decay));
 }
 
-static void pull_exact_next(LANE(pbAdjoint) *a, int u, int i, double act, double act_dot, lane bar, lane *act_bar,
-                            lane *dot_bar) {
+static void pull_exact_next(LANE(pbAdjoint) *a, int u, int i, num act, num act_dot, lane bar, lane *act_bar, lane *dot_bar) {
   (void)act;
   LANE(pbForce_FilterNext)(a, u, i, act_dot, bar, act_bar, dot_bar);
 }

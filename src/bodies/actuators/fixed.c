@@ -5,7 +5,7 @@
 static num gain(const NUM(pbMechanism) *w, int u) { return w->p.actuator_gainprm[10 * u]; }
 PB_GAIN(fixed, gain);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 
 static void pull_gain(LANE(pbAdjoint) *a, int u, lane bar, lane *length, lane *velocity) {

@@ -10,7 +10,7 @@ static num rate(const NUM(pbMechanism) *w, int u, num ctrl, int i) {
 }
 PB_DYNAMICS(integrator, rate);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 
 static void pull_rate(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {

@@ -39,7 +39,7 @@ static void moment(NUM(pbMechanism) *w, int u, int *used) {
 
 PB_TRANSMISSION(joint, moment);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 
 // Rotations: length = axis . gear', axis = log(q) (a free joint has none) and gear' = R' gear where the parent's frame counts.
@@ -47,17 +47,17 @@ static void pull_rotation(LANE(pbAdjoint) *a, int u, lane length) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int j = m->actuator_trnid[2 * u], dof = m->jnt_dofadr[j], qadr = m->jnt_qposadr[j];
-  const double *gear = w->p.actuator_gear + 6 * u;
+  const num *gear = w->p.actuator_gear + 6 * u;
   bool free = m->jnt_type[j] == pb_jntFree, parent = m->actuator_trntype[u] == pb_trnJointInParent;
   int first = free ? dof + 3 : dof, g0 = 6 * u + (free ? 3 : 0);
-  double q[4], axis[3] = {0}, rotated[3];
+  num q[4], axis[3] = {0}, rotated[3];
   lane c[3], t[3] = {0}, onto[3];
 
   quat_copy(q, w->qpos + qadr + (free ? 3 : 0));
   quat_normalize(q);
   if (!free) quat_log(axis, q);
   v3_copy(rotated, free ? gear + 3 : gear);
-  if (parent) quat_rotate(rotated, (double[4]){q[0], -q[1], -q[2], -q[3]}, free ? gear + 3 : gear);
+  if (parent) quat_rotate(rotated, (num[4]){q[0], -q[1], -q[2], -q[3]}, free ? gear + 3 : gear);
 
   // Cotangent of the rotated gear: of the moment, and through the length.
   for (int k = 0; k < 3; k++) c[k] = a->c[first + k] + length * axis[k];
@@ -75,7 +75,7 @@ static void pull_rotation(LANE(pbAdjoint) *a, int u, lane length) {
 
 #if PB_LANES == 1
   if (a->theta) {
-    double g[3];
+    num g[3];
     v3_copy(g, c);
     if (parent) quat_rotate(g, q, c);
     for (int k = 0; k < 3; k++) PB_THETA(a, actuator_gear, g0 + k, g[k]);

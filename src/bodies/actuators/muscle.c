@@ -10,7 +10,7 @@ PB_BIAS(muscle, NUM(pbMuscle_Bias));
 static num rate(const NUM(pbMechanism) *w, int u, num ctrl, int i) { return NUM(pbMuscle_Rate)(w, u, ctrl, w->act[i]); }
 PB_DYNAMICS(muscle, rate);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 #include "model/term_fields.h"
 
@@ -26,7 +26,7 @@ static void pull_part(LANE(pbAdjoint) *a, int u, pbMusclePart part, lane bar, la
 
 #if PB_LANES == 1
   if (!a->theta) return;
-  double *prm_bar = (part == pb_muscleBias ? a->bar.actuator_biasprm : a->bar.actuator_gainprm) + 10 * u;
+  num *prm_bar = (part == pb_muscleBias ? a->bar.actuator_biasprm : a->bar.actuator_gainprm) + 10 * u;
   for (int k = 0; k < 9; k++) prm_bar[k] += bar * d.prm[k];
 #endif
 }
@@ -49,7 +49,7 @@ static void pull_rate(LANE(pbAdjoint) *a, int u, int i, lane *velocity) {
   const NUM(pbMechanism) *w = a->w;
   lane bar = a->act_dot[i];
   (void)velocity;
-  double ctrl = NUM(pbActuator_Control)(w, u);
+  num ctrl = NUM(pbActuator_Control)(w, u);
   PB_ASSERT(i >= 0 && i < w->m->na);
 
   NUM(pbMuscleRatePartials) d;

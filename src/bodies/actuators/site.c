@@ -60,7 +60,7 @@ static void moment(NUM(pbMechanism) *w, int u, int *used) {
 
 PB_TRANSMISSION(site, moment);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 
 // Torque on a body (world axes) into P, and on its site's frame.
@@ -71,17 +71,17 @@ static void add_torque(LANE(pbAdjoint) *a, int body, const lane t[3]) {
 // What the two ends of a site transmission share: the wrench (world, plain) of unit force, and velocities it works on, first
 // minus second.
 typedef struct site_wrench {
-  double force[3], torque[3];
+  num force[3], torque[3];
   lane velocity[3], rotation[3];
   lane at[3];  // cotangent of the first end's position minus the second's
 } site_wrench;
 
 // One end: the wrench on the site's motion under X, with sign. p: cotangent of the site's position.
-static void site_end(LANE(pbAdjoint) *a, int site, double sign, site_wrench *s, lane p[3]) {
+static void site_end(LANE(pbAdjoint) *a, int site, num sign, site_wrench *s, lane p[3]) {
   const NUM(pbMechanism) *w = a->w;
   int b = w->m->site_bodyid[site];
   const lane *X = a->X + 6 * b;
-  double d[3], F[3], T[3];
+  num d[3], F[3], T[3];
   lane vel[3];
 
   body_offset(w, b, w->site_xpos + 3 * site, d);
@@ -100,9 +100,9 @@ static void site_end(LANE(pbAdjoint) *a, int site, double sign, site_wrench *s, 
 }
 
 // Gradient of the reference length's rotational part: gear . log(r^-1 q), q and r the orientations of site and reference.
-static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double gear[3], lane length) {
+static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const num gear[3], lane length) {
   const NUM(pbMechanism) *w = a->w;
-  double q[4], r[4], c[4], d[3], minus[3], R[9];
+  num q[4], r[4], c[4], d[3], minus[3], R[9];
   lane g[3], right[3], left[3], torque[3], back[3];
 
   // d = log(r^-1 q)
@@ -126,7 +126,7 @@ static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double
   add_torque(a, w->m->site_bodyid[ref], back);
 #if PB_LANES == 1
   if (a->theta) {
-    double *bar = a->bar.site_quat, other[3];
+    num *bar = a->bar.site_quat, other[3];
     v3_neg(other, left);
     pb_quat_pull(bar + 4 * site, w->p.site_quat + 4 * site, right);
     pb_quat_pull(bar + 4 * ref, w->p.site_quat + 4 * ref, other);
@@ -138,10 +138,10 @@ static void refsite_rotation(LANE(pbAdjoint) *a, int site, int ref, const double
 }
 
 // Parameters of a site transmission: poses of sites, gear in the frame's axes R.
-static void site_parameters(LANE(pbAdjoint) *a, int u, const double *R, const site_wrench *s, const lane p[3], const lane q[3],
+static void site_parameters(LANE(pbAdjoint) *a, int u, const num *R, const site_wrench *s, const lane p[3], const lane q[3],
                             const lane torque[3]) {
 #if PB_LANES == 1
-  double g[3];
+  num g[3];
   int site = a->w->m->actuator_trnid[2 * u], ref = a->w->m->actuator_trnid[2 * u + 1];
   if (!a->theta) return;
   LANE(pbSweep_Site)(a, site, p, ref < 0 ? torque : NULL);
@@ -168,8 +168,8 @@ static void pull(LANE(pbAdjoint) *a, int u, lane length) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   int site = m->actuator_trnid[2 * u], ref = m->actuator_trnid[2 * u + 1], frame = ref < 0 ? site : ref;
-  const double *gear = w->p.actuator_gear + 6 * u, *R = w->site_xmat + 9 * frame;
-  double apart[3] = {0};
+  const num *gear = w->p.actuator_gear + 6 * u, *R = w->site_xmat + 9 * frame;
+  num apart[3] = {0};
   lane p[3], q[3] = {0}, torque[3];
   site_wrench s = {0};
   m3_mulv(s.force, R, gear);
@@ -185,7 +185,7 @@ static void pull(LANE(pbAdjoint) *a, int u, lane length) {
   }
 
   LANE(pbSweep_Push)(w, a->c, a->X);
-  memset(a->F, 0, 6 * (size_t)m->nbody * sizeof(double));
+  memset(a->F, 0, 6 * (size_t)m->nbody * sizeof(num));
   site_end(a, site, 1, &s, p);
   if (ref >= 0) site_end(a, ref, -1, &s, q);
 

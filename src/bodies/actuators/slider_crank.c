@@ -63,7 +63,7 @@ static void moment(NUM(pbMechanism) *w, int u, int *used) {
 
 PB_TRANSMISSION(slider_crank, moment);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 #include "multibody/spatial.h"
 
@@ -71,7 +71,7 @@ PB_TRANSMISSION(slider_crank, moment);
 //   alpha = a . v, beta = a . u, gamma = v . u, delta = v . r,
 // the moment's power is W = (1 - alpha / s) (beta + delta) + gamma / s.
 // How the two sites move under a->X: velocity of one less that of the other, rotation of the slider's body.
-static void motion_of(const LANE(pbAdjoint) *a, const slider_crank *s, double d[2][3], lane u[3], lane omega[3]) {
+static void motion_of(const LANE(pbAdjoint) *a, const slider_crank *s, num d[2][3], lane u[3], lane omega[3]) {
   const NUM(pbMechanism) *w = a->w;
   const int site[2] = {s->crank, s->slider};
   lane v[3];
@@ -88,7 +88,7 @@ static void motion_of(const LANE(pbAdjoint) *a, const slider_crank *s, double d[
 
 static void pull(LANE(pbAdjoint) *a, int actuator, lane length) {
   const NUM(pbMechanism) *w = a->w;
-  double gear = w->p.actuator_gear[6 * actuator], d[2][3], F[3], T[3];
+  num gear = w->p.actuator_gear[6 * actuator], d[2][3], F[3], T[3];
   slider_crank s;
   lane u[3], omega[3], rate[3], v_bar[3], a_bar[3], turned[3];
   slider_crank_at(w, actuator, &s);
@@ -98,8 +98,8 @@ static void pull(LANE(pbAdjoint) *a, int actuator, lane length) {
   // The power and its slopes, by beta and delta, by gamma, by alpha (through the root as well), by the root.
   PB_CROSS(rate, omega, s.axis);
   lane slide = PB_DOT3(s.axis, u) + PB_DOT3(s.vec, rate), gamma = PB_DOT3(s.vec, u);
-  bool reaches = s.root > 0;
-  double by_slide = reaches ? 1 - s.along / s.root : 1, by_gamma = reaches ? 1 / s.root : 0;
+  bool reaches = re(s.root) > 0;
+  num by_slide = reaches ? 1 - s.along / s.root : 1, by_gamma = reaches ? 1 / s.root : 0;
   lane by_root = reaches ? (s.along * slide - gamma) / (s.root * s.root) : PB_LANE_ZERO;
   lane by_along = reaches ? (by_root * s.along - slide) / s.root : PB_LANE_ZERO;
   lane power = by_slide * slide + by_gamma * gamma;
@@ -119,10 +119,10 @@ static void pull(LANE(pbAdjoint) *a, int actuator, lane length) {
 
   // To the sites: F on the crank's velocity and against it on the slider's, whose axis turns with its body.
   const int site[2] = {s.crank, s.slider};
-  memset(a->F, 0, 6 * (size_t)w->m->nbody * sizeof(double));
+  memset(a->F, 0, 6 * (size_t)w->m->nbody * sizeof(num));
   for (int e = 0; e < 2; e++) {
     int body = w->m->site_bodyid[site[e]];
-    double sign = e ? -1 : 1, push[3];
+    num sign = e ? -1 : 1, push[3];
     lane p[3], torque[3] = {0};
     v3_scale(push, F, sign);
     PB_CROSS(p, push, a->X + 6 * body);

@@ -11,14 +11,14 @@ static void moment(NUM(pbMechanism) *w, int u, int *used) {
 
 PB_TRANSMISSION(tendon, moment);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/actuator_adjoint.h"
 
 // length = gear L, moment = gear dL/dq
 static void pull(LANE(pbAdjoint) *a, int u, lane length) {
   const NUM(pbMechanism) *w = a->w;
   int k = w->m->actuator_trnid[2 * u];
-  double gear = w->p.actuator_gear[6 * u];
+  num gear = w->p.actuator_gear[6 * u];
   lane bar = length * w->ten_length[k], *other = LANE(pbTendon_Other)(a, k);
 
   for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) {
@@ -33,7 +33,7 @@ static void pull(LANE(pbAdjoint) *a, int u, lane length) {
 static void pull_along(LANE(pbAdjoint) *a, int u, lane length, lane velocity) {
   const NUM(pbMechanism) *w = a->w;
   int k = w->m->actuator_trnid[2 * u];
-  double gear = w->p.actuator_gear[6 * u], force = w->actuator_force[u];
+  num gear = w->p.actuator_gear[6 * u], force = w->actuator_force[u];
   // moment = gear J
   a->ten_len[k] += gear * length;
   a->ten_vel[k] += gear * velocity;

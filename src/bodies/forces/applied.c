@@ -4,7 +4,7 @@
 
 PB_FORCE(applied);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/force_adjoint.h"
 #include "math/vec.h"
 #include "multibody/spatial.h"
@@ -12,11 +12,11 @@ PB_FORCE(applied);
 // W = force . (velocity of the center of mass) + torque . (angular velocity), under Vx
 static void pull_wrench(LANE(pbAdjoint) *a, int b) {
   const NUM(pbMechanism) *w = a->w;
-  const double *x = w->xfrc_applied + 6 * b;
+  const num *x = w->xfrc_applied + 6 * b;
   PB_ASSERT(w->t->body_tree[b] >= 0);
   const lane *X = a->Vx + 6 * b;
   bool none = x[0] == 0 && x[1] == 0 && x[2] == 0 && x[3] == 0 && x[4] == 0 && x[5] == 0;
-  double d[3];
+  num d[3];
   lane u[3], p[3];
 
   if (none && !a->xfrc) return;
@@ -37,7 +37,7 @@ static void pull_wrench(LANE(pbAdjoint) *a, int b) {
 
 #if PB_LANES == 1
   if (a->theta) {
-    double local[3];
+    num local[3];
     m3_tmulv(local, w->xmat + 9 * b, p);
     for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, local[k]);
   }

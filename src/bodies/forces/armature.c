@@ -4,18 +4,18 @@
 
 PB_FORCE(armature);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/force_adjoint.h"
 
 #if PB_LANES == 1
 // bar: cotangent of the armature of a dof. Actuators reflect their rotors' armature times gear^2.
-static void pull_dof_armature(LANE(pbAdjoint) *a, int i, double bar) {
+static void pull_dof_armature(LANE(pbAdjoint) *a, int i, num bar) {
   const NUM(pbMechanism) *w = a->w;
   if (!PB_WANTS(a, pb_wantArmature)) return;
   PB_THETA(a, dof_armature, i, bar);
   for (int k = w->t->dof_actuator_start[i]; k < w->t->dof_actuator_start[i + 1]; k++) {
     int u = w->t->dof_actuator[k];
-    double gear = w->p.actuator_gear[6 * u];
+    num gear = w->p.actuator_gear[6 * u];
     PB_THETA(a, actuator_armature, u, bar * gear * gear);
     PB_THETA(a, actuator_gear, 6 * u, bar * 2 * gear * w->p.actuator_armature[u]);
   }
@@ -26,7 +26,7 @@ static void pull_dof_armature(LANE(pbAdjoint) *a, int i, double bar) {
 static void pull_armature(LANE(pbAdjoint) *a, int i) {
 #if PB_LANES == 1
   const NUM(pbMechanism) *w = a->w;
-  double bar = -a->lam[i] * a->at.qacc[i];
+  num bar = -a->lam[i] * a->at.qacc[i];
 
   // Implicit damping sees it, too: in M and in Mhat.
   if (a->damped) bar += a->mu[i] * (a->at.qacc[i] - w->qacc_integrated[i]);
@@ -37,7 +37,7 @@ static void pull_armature(LANE(pbAdjoint) *a, int i) {
 #endif
 }
 
-void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, double s, const lane *u, const double *z) {
+void LANE(pbForce_ArmaturePair)(LANE(pbAdjoint) *a, num s, const lane *u, const num *z) {
 #if PB_LANES == 1
   for (int i = 0; i < a->w->m->nv; i++) pull_dof_armature(a, i, s * u[i] * z[i]);
 #endif

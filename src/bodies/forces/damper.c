@@ -22,15 +22,15 @@ static void slopes(const NUM(pbMechanism) *w, num *D) {
 }
 PB_FORCE(damper, .add = joint_dampers, .slopes = slopes);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/force_adjoint.h"
 #include "multibody/force_adjoint.h"
 
 // Explicitly W = -lam v b(|v|); with implicit damping W = -h mu slope(v) ahat comes to it, slope = d(v b)/dv.
 static void pull_damper(LANE(pbAdjoint) *a, int i) {
   const NUM(pbMechanism) *w = a->w;
-  const double *c = a->damping + 3 * i;
-  double v = w->qvel[i], s = fabs(v), h = w->p.timestep[0];
+  const num *c = a->damping + 3 * i;
+  num v = w->qvel[i], s = num_abs(v), h = w->p.timestep[0];
   lane bar[3], lam = a->lam[i];
 
   // b's coefficients multiply 1, |v|, v^2.

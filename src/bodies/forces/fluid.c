@@ -48,14 +48,14 @@ static void slopes(const NUM(pbMechanism) *w, num *D) {
 }
 PB_FORCE(fluid, .add = fluid_forces, .slopes = slopes);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/force_adjoint.h"
 #include "multibody/lane3.h"
 
 #if PB_LANES == 1
 // The power under X of what a unit of each would exert on the inertia box of a body (fluid.c), added: three numbers at a time.
-static void box_unit_power(const NUM(pbMechanism) *w, int b, const double *X, double power[2]) {
-  const double *V = w->V + 6 * b, *R = w->ximat + 9 * b, per_mass = 6.0 / w->p.body_mass[b];
+static void box_unit_power(const NUM(pbMechanism) *w, int b, const num *X, num power[2]) {
+  const num *V = w->V + 6 * b, *R = w->ximat + 9 * b, per_mass = 6.0 / w->p.body_mass[b];
   const p3 I = p3_load(w->p.body_inertia + 3 * b), wind = p3_load(w->p.wind);
   const p3 d = offset_of(w, b, w->xipos + 3 * b);
   p3 rows[3];
@@ -64,10 +64,10 @@ static void box_unit_power(const NUM(pbMechanism) *w, int b, const double *X, do
   const p3 v = p6_velocity(move, d) - wind, x = p6_velocity(given, d), sum = PB_TURN3(I) + PB_TURN3(PB_TURN3(I)) - I;
 
   // Viscosity: like a sphere of the mean diameter.
-  double edges[3];
-  for (int k = 0; k < 3; k++) edges[k] = sqrt((sum[k] > 1e-15 ? sum[k] : 1e-15) * per_mass);
+  num edges[3];
+  for (int k = 0; k < 3; k++) edges[k] = num_sqrt((sum[k] > 1e-15 ? sum[k] : 1e-15) * per_mass);
   const p3 edge = p3_make(edges[0], edges[1], edges[2]);
-  double diameter = (edge[0] + edge[1] + edge[2]) / 3.0, twice = diameter * diameter;
+  num diameter = (edge[0] + edge[1] + edge[2]) / 3.0, twice = diameter * diameter;
   power[1] -= PB_PI * diameter * (twice * p3_dot(given.a, move.a) + 3.0 * p3_dot(x, v));
 
   // Density: on the faces, in the box's axes.
@@ -85,7 +85,7 @@ static void box_unit_power(const NUM(pbMechanism) *w, int b, const double *X, do
 static void empty_medium(LANE(pbAdjoint) *a) {
 #if PB_LANES == 1
   const NUM(pbMechanism) *w = a->w;
-  double power[2] = {0}, damping[2] = {0}, h = w->p.timestep[0];
+  num power[2] = {0}, damping[2] = {0}, h = w->p.timestep[0];
 
   for (int b = 1; b < w->m->nbody; b++) {
     bool box;
@@ -112,7 +112,9 @@ static void empty_medium(LANE(pbAdjoint) *a) {
 
 static void pull(LANE(pbAdjoint) *a) {
   const NUM(pbMechanism) *w = a->w;
-  if (w->has_fluid) {
+  if (PB_IS_COMPLEX) {
+    if (w->has_fluid) a->refused = "forces of a medium";
+  } else if (w->has_fluid) {
     LANE(pbFluid_Adjoint)(a);
     if (a->damped && w->m->integrator == pb_intImplicitfast) LANE(pbFluid_DampingAdjoint)(a, w->p.timestep[0]);
   } else if (PB_WANTS(a, pb_wantMedium)) {

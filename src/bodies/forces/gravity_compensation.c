@@ -26,14 +26,14 @@ static void compensate(NUM(pbMechanism) *w) {
 }
 PB_FORCE(gravity_compensation, .add = compensate);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/force_adjoint.h"
 
 // W = -m gravcomp g . (velocity of the center of mass) under the field X
-static void pull_body(LANE(pbAdjoint) *a, int b, const lane *X, double *field) {
+static void pull_body(LANE(pbAdjoint) *a, int b, const lane *X, num *field) {
   const NUM(pbMechanism) *w = a->w;
-  double d[3], force[3], m = w->p.body_mass[b], gc = w->p.body_gravcomp[b];
-  const double *g = w->p.gravity;
+  num d[3], force[3], m = w->p.body_mass[b], gc = w->p.body_gravcomp[b];
+  const num *g = w->p.gravity;
   lane u[3], p[3];
 
   // Without compensation there is no power, but its derivative by body_gravcomp.
@@ -53,7 +53,7 @@ static void pull_body(LANE(pbAdjoint) *a, int b, const lane *X, double *field) {
   for (int k = 0; k < 3; k++) PB_THETA(a, gravity, k, -m * gc * u[k]);
 #if PB_LANES == 1
   if (a->theta) {
-    double local[3];
+    num local[3];
     m3_tmulv(local, w->xmat + 9 * b, p);
     for (int k = 0; k < 3; k++) PB_THETA(a, body_ipos, 3 * b + k, local[k]);
   }
@@ -94,7 +94,7 @@ static void pull(LANE(pbAdjoint) *a) {
   bool own = compensated_rates(a);
   if (own) {
     LANE(pbSweep_Push)(w, a->c, a->X);
-    memset(a->F, 0, 6 * (size_t)m->nbody * sizeof(double));
+    memset(a->F, 0, 6 * (size_t)m->nbody * sizeof(num));
   }
   for (int b = 1; b < m->nbody; b++) {
     if (w->t->body_tree[b] >= 0) pull_body(a, b, (own ? a->X : a->Vl) + 6 * b, own ? a->F : a->FL);

@@ -44,19 +44,19 @@ static void joint_springs(NUM(pbMechanism) *w) {
 }
 PB_FORCE(spring, .add = joint_springs);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/force_adjoint.h"
 #include "math/vec.h"
 #include "model/joint.h"
 #include "multibody/spatial.h"
 
 // W = -k(r) lam . d, r = |d|: cotangent g of d, theta of the stiffness coefficients.
-static void pull_spring3(LANE(pbAdjoint) *a, int j, const double d[3], const lane *lam, lane g[3]) {
+static void pull_spring3(LANE(pbAdjoint) *a, int j, const num d[3], const lane *lam, lane g[3]) {
   const NUM(pbMechanism) *w = a->w;
-  double c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]};
-  double r = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
-  double k = pb_polynomialForce(c, r, false);
-  double slope = r > 0 ? (c[1] + 2 * c[2] * r) / r : 0;
+  num c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]};
+  num r = num_sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+  num k = pb_polynomialForce(c, r, false);
+  num slope = re(r) > 0 ? (c[1] + 2 * c[2] * r) / r : 0;
 
   // Along d the stiffness changes, too. At the origin of a pure polynomial it has no slope.
   lane along = PB_DOT3(lam, d);
@@ -69,7 +69,7 @@ static void pull_spring3(LANE(pbAdjoint) *a, int j, const double d[3], const lan
 // Rotation by q (ball, free): d = log(rest^-1 q), in the child's frame.
 static void pull_rotation(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
   const NUM(pbMechanism) *w = a->w;
-  double q[4], s[4], d[3];
+  num q[4], s[4], d[3];
   lane g[3], t[3];
 
   // d is the rotation vector from rest.
@@ -86,7 +86,7 @@ static void pull_rotation(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
 // The rest orientation rotates the other way, seen from the left.
 #if PB_LANES == 1
   if (PB_WANTS(a, pb_wantSprings)) {
-    double back[3], minus[3] = {-d[0], -d[1], -d[2]};
+    num back[3], minus[3] = {-d[0], -d[1], -d[2]};
     pb_log_pull(minus, g, back);
     v3_neg(back, back);
     pb_quat_pull(a->bar.qpos_spring + qadr, w->p.qpos_spring + qadr, back);
@@ -97,14 +97,14 @@ static void pull_rotation(LANE(pbAdjoint) *a, int j, int qadr, int dof) {
 static void pull_spring(LANE(pbAdjoint) *a, int j) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
-  double c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]}, d[3];
+  num c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]}, d[3];
   bool none = c[0] == 0 && c[1] == 0 && c[2] == 0;
   int qadr = m->jnt_qposadr[j], dof = m->jnt_dofadr[j], type = m->jnt_type[j];
   if (none && !PB_WANTS(a, pb_wantSprings)) return;
 
   // A slide or hinge: W = -lam x k(x), x from the rest position.
   if (pbJoint_IsScalar(type)) {
-    double x = w->qpos[qadr] - w->p.qpos_spring[qadr];
+    num x = w->qpos[qadr] - w->p.qpos_spring[qadr];
     lane slope = -a->lam[dof] * pb_polynomialSlope(c, x, false);
 
     a->q[dof] += slope;

@@ -46,16 +46,17 @@ static void slopes(const NUM(pbMechanism) *w, num *D) {
 }
 PB_FORCE(tendon, .add = add, .slopes = slopes);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/force_adjoint.h"
 #include "multibody/force_adjoint.h"
 
 // W = -x k(x) (J lam), x the stretch beyond the spring's band: returns the force.
-double LANE(pbTendon_PullSpring)(LANE(pbAdjoint) *a, int k, lane power) {
+num LANE(pbTendon_PullSpring)(LANE(pbAdjoint) *a, int k, lane power) {
   const NUM(pbMechanism) *w = a->w;
-  const double *band = w->p.tendon_lengthspring + 2 * k;
-  double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
-  double share[2], x = tendon_stretch(w, k);
+  const num *band = w->p.tendon_lengthspring + 2 * k;
+  num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
+  num x = tendon_stretch(w, k);
+  double share[2];
   band_shares(w->ten_length[k], band[0], band[1], share);
 
   // At an end of the band half of a slope belongs to each side.
@@ -70,9 +71,9 @@ double LANE(pbTendon_PullSpring)(LANE(pbAdjoint) *a, int k, lane power) {
 }
 
 // Under implicitfast W = -h slope mu' (J'J) ahat, slope = d(v b)/dv; bar: of the damper's coefficients.
-static void pull_implicit(LANE(pbAdjoint) *a, int k, const double c[3], lane bar[3]) {
+static void pull_implicit(LANE(pbAdjoint) *a, int k, const num c[3], lane bar[3]) {
   const NUM(pbMechanism) *w = a->w;
-  double v = w->ten_velocity[k], s = fabs(v), h = w->p.timestep[0], slope = pb_polynomialSlope(c, v, true);
+  num v = w->ten_velocity[k], s = num_abs(v), h = w->p.timestep[0], slope = pb_polynomialSlope(c, v, true);
   int adr = w->ten_start[k], n = w->ten_start[k + 1] - adr;
   lane *row = LANE(pbTendon_Other)(a, k);
   lane p = pb_outerPower(w, w->ten_dofs + adr, w->ten_J + adr, n, -h * slope, a->mu, w->qacc_integrated, row);
@@ -85,9 +86,9 @@ static void pull_implicit(LANE(pbAdjoint) *a, int k, const double c[3], lane bar
 }
 
 // W = -v b(|v|) (J lam): returns the force.
-static double pull_damper(LANE(pbAdjoint) *a, int k, lane power) {
+static num pull_damper(LANE(pbAdjoint) *a, int k, lane power) {
   const NUM(pbMechanism) *w = a->w;
-  double c[3], v = w->ten_velocity[k], s = fabs(v);
+  num c[3], v = w->ten_velocity[k], s = num_abs(v);
   NUM(pbTendon_Damping)(w, k, c);
   a->ten_vel[k] -= power * pb_polynomialSlope(c, v, true);
 
@@ -105,7 +106,7 @@ static double pull_damper(LANE(pbAdjoint) *a, int k, lane power) {
 static void pull_tendon(LANE(pbAdjoint) *a, int k, lane power) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
-  double force = 0;
+  num force = 0;
   if (!(m->disableflags & pb_disSpring)) force += LANE(pbTendon_PullSpring)(a, k, power);
   if (!(m->disableflags & pb_disDamper)) force -= pull_damper(a, k, power);
   a->ten_lam[k] += force;

@@ -79,7 +79,7 @@ static void make(NUM(pbConstraints) *w) {
 }
 PB_ROW(contact, .make = make);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/row_adjoint.h"
 
 // Relative velocity of a contact's bodies at its point under a field X, in its frame; then their relative angular velocity.
@@ -87,7 +87,7 @@ static void relative(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lan
   const NUM(pbContact) *c = w->contact + r->contact;
   int b1 = w->m->geom_bodyid[c->geom1];
   int b2 = w->m->geom_bodyid[c->geom2];
-  double d1[3], d2[3];
+  num d1[3], d2[3];
   lane u1[3], u[3], omega[3];
 
   body_offset(&w->mechanism, b1, c->pos, d1);

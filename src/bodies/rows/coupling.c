@@ -72,7 +72,7 @@ static void hold(NUM(pbConstraints) *w, int equality) {
 }
 PB_ROW(coupling, .hold = hold);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/row_adjoint.h"
 #include "elementary/elementary.h"
 
@@ -90,8 +90,7 @@ static lane second_entries(const LANE(pbAdjoint) *a, const NUM(pbRow) *r, const 
 }
 
 // The cotangent of a coupled value, and its Jacobian's, which the row has times scale.
-static void pull_value(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, bool joints, int id, lane x_bar,
-                       double scale) {
+static void pull_value(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, bool joints, int id, lane x_bar, num scale) {
   const pbModel *m = a->w->m;
 
   // The value is counted from that at rest.
@@ -122,14 +121,14 @@ static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar) {
   }
 
   // x2 moves the residual by -P' and, in J1 - P' J2, the Jacobian by -P'' J2.
-  const double *c = w->p.eq_data + polycoef;
+  const num *c = w->p.eq_data + polycoef;
   int q = joints ? m->jnt_qposadr[second] : 0;
-  double x = joints ? w->qpos[q] - w->p.qpos0[q] : w->ten_length[second] - w->p.tendon_length0[second];
-  double slope = c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4]));
-  double curve = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]);
+  num x = joints ? w->qpos[q] - w->p.qpos0[q] : w->ten_length[second] - w->p.tendon_length0[second];
+  num slope = c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4]));
+  num curve = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]);
   lane entries = second_entries(a, r, bar, joints, second);
   lane x_bar = -slope * bar->pos[0] - curve * entries;
-  for (int k = 1; k <= 4; k++) PB_THETA(a, eq_data, polycoef + k, -bar->pos[0] * pbPow(x, k) - entries * k * pbPow(x, k - 1));
+  for (int k = 1; k <= 4; k++) PB_THETA(a, eq_data, polycoef + k, -bar->pos[0] * num_pow(x, k) - entries * k * num_pow(x, k - 1));
 
   pull_value(a, r, bar, joints, first, bar->pos[0], 1);
   pull_value(a, r, bar, joints, second, x_bar, -slope);

@@ -127,14 +127,14 @@ static void hold(NUM(pbConstraints) *w, int equality) {
 }
 PB_ROW(ends, .hold = hold);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/row_adjoint.h"
 
 typedef LANE(pbRowBar) row_bar;
 
 // q2 (0, r) conj(q1): torque on the relative rotation whose weld row has the cotangent r.
-static void weld_torque(const double q2[4], const lane r[3], const double q1[4], lane out[4]) {
-  double c[4] = {q1[0], -q1[1], -q1[2], -q1[3]};
+static void weld_torque(const num q2[4], const lane r[3], const num q1[4], lane out[4]) {
+  num c[4] = {q1[0], -q1[1], -q1[2], -q1[3]};
   lane t[4];
   PB_QUATPURE(t, q2, r);
   PB_QUATMUL(out, t, c);
@@ -142,7 +142,7 @@ static void weld_torque(const double q2[4], const lane r[3], const double q1[4],
 
 static void relative(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lane *X, lane out[6]) {
   ends e = find_ends(w, r->equality);
-  double d1[3], d2[3];
+  num d1[3], d2[3];
   lane u1[3], u2[3], omega[3];
 
   body_offset(&w->mechanism, e.body[0], e.p1, d1);
@@ -158,9 +158,9 @@ static void relative(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lan
   if (r->dim < 6) return;
 
   // scale / 2 vec(conj(q2) omega q1)
-  double scale = 0.5 * w->p.eq_data[pbWeld_Torquescale(r->equality)];
-  double c2[4] = {e.q2[0], -e.q2[1], -e.q2[2], -e.q2[3]};
-  double c1[4] = {e.q1[0], -e.q1[1], -e.q1[2], -e.q1[3]};
+  num scale = 0.5 * w->p.eq_data[pbWeld_Torquescale(r->equality)];
+  num c2[4] = {e.q2[0], -e.q2[1], -e.q2[2], -e.q2[3]};
+  num c1[4] = {e.q1[0], -e.q1[1], -e.q1[2], -e.q1[3]};
   lane rotated[4];
   weld_torque(c2, omega, c1, rotated);
   for (int k = 0; k < 3; k++) out[3 + k] = scale * rotated[1 + k];
@@ -171,8 +171,8 @@ static void relative(const NUM(pbConstraints) *w, const NUM(pbRow) *r, const lan
 // virtual motion; relative acceleration with what the rates of q1, q2 add; relative velocity; 1 for the residual itself.
 typedef struct rotation_rows {
   lane Y[4][4];
-  lane G[4][4];   // <G, Y> scale is the functional: q2 (0, rho) conj(q1)
-  double rel[3];  // w1 - w2
+  lane G[4][4];  // <G, Y> scale is the functional: q2 (0, rho) conj(q1)
+  num rel[3];    // w1 - w2
 } rotation_rows;
 
 enum { of_force, of_acceleration, of_velocity, of_residual };
@@ -181,7 +181,7 @@ static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row
   const NUM(pbConstraints) *w = a->constraints;
   int b1 = 6 * e->body[0];
   int b2 = 6 * e->body[1];
-  double cross[3];
+  num cross[3];
   lane rho[4][3];
 
   memset(s, 0, sizeof *s);
@@ -205,19 +205,19 @@ static void set_rotation_rows(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row
 
 // Cotangents of the motions of both bodies: torques +-1/2 scale G, and of the velocities in the drift,
 // 1/4 scale (-g0 |rel|^2 + 2 g . (w1 x w2)).
-static void add_rotation_torques(LANE(pbAdjoint) *a, const ends *e, double scale, const rotation_rows *s) {
+static void add_rotation_torques(LANE(pbAdjoint) *a, const ends *e, num scale, const rotation_rows *s) {
   const NUM(pbConstraints) *w = a->constraints;
   const lane *G = s->G[of_acceleration];
-  double T[3];
+  num T[3];
 
   for (int k = 0; k < 3; k++) T[k] = 0.5 * scale * PB_LANE0(s->G[of_force][1 + k]);  // the same in all lanes
 
   // The two bodies' torques are opposite; of the drift each takes the cross product with the other's velocity.
   for (int side = 0; side < 2; side++) {
     int b = 6 * e->body[side];
-    const double *other = w->V + 6 * e->body[1 - side];
-    double sign = side ? -1 : 1;
-    double ts[3];
+    const num *other = w->V + 6 * e->body[1 - side];
+    num sign = side ? -1 : 1;
+    num ts[3];
     lane ta[3], tv[3];
     for (int k = 0; k < 3; k++) {
       ts[k] = sign * T[k];
@@ -238,17 +238,17 @@ static void add_rotation_torques(LANE(pbAdjoint) *a, const ends *e, double scale
 #if PB_LANES == 1
 // The torque scale, and between bodies the relative orientation, q1 = x1 relquat, x1 the orientation of body 1:
 // <(0, rho), conj(q2) Y x1 relquat> by relquat is conj(x1) conj(Y) q2 (0, rho), and q2 (0, rho) = G q1.
-static void pull_weld_data(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e, const double Y[4], const double G[4],
-                           const double conj[4]) {
+static void pull_weld_data(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e, const num Y[4], const num G[4],
+                           const num conj[4]) {
   const NUM(pbConstraints) *w = a->constraints;
   int torquescale = pbWeld_Torquescale(r->equality);
-  double value = 0;
+  num value = 0;
 
   for (int k = 0; k < 4; k++) value += G[k] * Y[k];
   PB_THETA(a, eq_data, torquescale, value);
   if (w->m->eq_objtype[r->equality] == pb_eqObjSite) return;
 
-  double x1[4], t[4], u[4];
+  num x1[4], t[4], u[4];
   quat_mul(t, G, e->q1);
   quat_mul(u, conj, t);
   quat_conj(x1, w->xquat + 4 * e->body[0]);
@@ -256,8 +256,8 @@ static void pull_weld_data(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *
 
   // The length of the quaternion has no meaning: along the sphere only.
   int relquat = pbWeld_Relquat(r->equality);
-  const double *pose = w->p.eq_data + relquat;
-  double along = pose[0] * t[0] + pose[1] * t[1] + pose[2] * t[2] + pose[3] * t[3];
+  const num *pose = w->p.eq_data + relquat;
+  num along = pose[0] * t[0] + pose[1] * t[1] + pose[2] * t[2] + pose[3] * t[3];
   for (int k = 0; k < 4; k++) PB_THETA(a, eq_data, relquat + k, t[k] - along * pose[k]);
 }
 #endif
@@ -265,7 +265,7 @@ static void pull_weld_data(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *
 // Orientation rows of a weld: torques on both bodies' fields; on their orientations (torque1, torque2); eq_data.
 static void pull_weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const row_bar *bar, const ends *e, lane torque1[3],
                                lane torque2[3]) {
-  double scale = a->w->p.eq_data[pbWeld_Torquescale(r->equality)];
+  num scale = a->w->p.eq_data[pbWeld_Torquescale(r->equality)];
   rotation_rows s;
 
   set_rotation_rows(a, r, bar, e, &s);
@@ -291,12 +291,12 @@ static void pull_weld_rotation(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ro
 
 // ---- connect and weld -------------------------------------------------------------------------------------------------
 // One end: force coefficients on velocity (F), acceleration (Fa) and velocity in aref (Fv) of its point, cotangent of the point.
-static void pull_end(LANE(pbAdjoint) *a, int body, const double p[3], double sign, const NUM(pbRow) *r, const row_bar *bar,
+static void pull_end(LANE(pbAdjoint) *a, int body, const num p[3], num sign, const NUM(pbRow) *r, const row_bar *bar,
                      lane point[3]) {
   const NUM(pbConstraints) *w = a->constraints;
-  const double *V = w->V + 6 * body;
-  const double *A = a->at.A + 6 * body;
-  double d[3], F[3], u[3], wrench[6] = {0};
+  const num *V = w->V + 6 * body;
+  const num *A = a->at.A + 6 * body;
+  num d[3], F[3], u[3], wrench[6] = {0};
   lane Fa[3], Fv[3], wa[6] = {0}, wv[6] = {0};
 
   body_offset(&w->mechanism, body, p, d);
@@ -342,7 +342,7 @@ static void pull_anchors(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const ends *e,
       continue;
     }
 
-    double local[3];
+    num local[3];
     int anchor = weld ? pbWeld_Anchor(id, end) : pbConnect_Anchor(id, end);
     m3_tmulv(local, w->xmat + 9 * e->body[end], point[end]);
     for (int k = 0; k < 3; k++) PB_THETA(a, eq_data, anchor + k, local[k]);

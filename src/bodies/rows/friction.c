@@ -51,7 +51,7 @@ static void make(NUM(pbConstraints) *w) {
 }
 PB_ROW(friction, .make = make);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/row_adjoint.h"
 
 // J is 1 along the dof or tendon.
@@ -61,12 +61,12 @@ static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *
 }
 
 // The loss by what its level is made of, but for state and forces: to theta.
-void LANE(pbLoss_PullParameters)(LANE(pbAdjoint) *a, int i, double bar) {
+void LANE(pbLoss_PullParameters)(LANE(pbAdjoint) *a, int i, num bar) {
 #if PB_LANES == 1
   const NUM(pbMechanism) *w = a->w;
-  const double *load = PB_TERM(w, dof_frictionload) + 2 * i, *more = PB_TERM(w, dof_stictionload) + 2 * i;
-  double motor = w->qfrc_actuator[i], external = w->qfrc_load[i], exponent = stribeck_exponent(w, i), share[2];
-  double s = stribeck_share(exponent);
+  const num *load = PB_TERM(w, dof_frictionload) + 2 * i, *more = PB_TERM(w, dof_stictionload) + 2 * i;
+  num motor = w->qfrc_actuator[i], external = w->qfrc_load[i], exponent = stribeck_exponent(w, i), share[2];
+  num s = stribeck_share(exponent);
   load_parts of = load_of(w, i, load), rest = load_of(w, i, more);
   quad_shares(w, i, share);
 
@@ -81,9 +81,9 @@ void LANE(pbLoss_PullParameters)(LANE(pbAdjoint) *a, int i, double bar) {
 
   // s = exp(-x), x = |v / scale|^power
   if (!(exponent > 0) || s == 0) return;
-  double scale = PB_TERM(w, dof_stribeck)[i], by_exponent = -bar * s * exponent * rest_level(w, i);
+  num scale = PB_TERM(w, dof_stribeck)[i], by_exponent = -bar * s * exponent * rest_level(w, i);
   PB_TERM_THETA(a, dof_stribeck, i, -by_exponent * PB_TERM(w, dof_stribeckpower)[i] / scale);
-  PB_TERM_THETA(a, dof_stribeckpower, i, by_exponent * pbLog(fabs(w->qvel[i]) / scale));
+  PB_TERM_THETA(a, dof_stribeckpower, i, by_exponent * num_log(num_abs(w->qvel[i]) / scale));
 #else
   (void)a;
   (void)i;
@@ -115,14 +115,14 @@ static void pull_zero_losses(LANE(pbAdjoint) *a) {
   for (int i = 0; i < w->m->nv; i++) {
     // Those that act have rows.
     if (dof_has_loss(&w->mechanism, i)) continue;
-    double power = a->lam[i] + (swept ? a->slip_loss[i] : 0);
+    num power = a->lam[i] + (swept ? a->slip_loss[i] : 0);
     LANE(pbLoss_PullParameters)(a, i, -loss_sign(&w->mechanism, i, a->at.qacc) * power);
   }
 
   // Tendons: the power of their Jacobian.
   for (int k = 0; k < w->m->ntendon; k++) {
     if (w->p.tendon_frictionloss[k] > 0) continue;
-    double power = swept ? a->slip_loss[w->m->nv + k] : 0;
+    num power = swept ? a->slip_loss[w->m->nv + k] : 0;
     for (int i = w->ten_start[k]; i < w->ten_start[k + 1]; i++) power += w->ten_J[i] * a->lam[w->ten_dofs[i]];
     PB_THETA(a, tendon_frictionloss, k, -loss_sign(&w->mechanism, w->m->nv + k, a->at.qacc) * power);
   }

@@ -72,7 +72,7 @@ static void make(NUM(pbConstraints) *w) {
 }
 PB_ROW(limit, .make = make);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/row_adjoint.h"
 
 // Ball: pos = range - angle, J = -axis, angle and axis of the rotation vector d; cotangents of pos and of the entries of J.
@@ -80,13 +80,13 @@ static void pull_ball_limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos, c
   const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
   int dof = m->jnt_dofadr[r->joint];
-  double q[4], d[3], axis[3];
+  num q[4], d[3], axis[3];
 
   quat_copy(q, w->qpos + m->jnt_qposadr[r->joint]);
   quat_normalize(q);
   quat_log(d, q);
   v3_copy(axis, d);
-  double angle = v3_normalize(axis);
+  num angle = v3_normalize(axis);
 
   // axis = d / angle, angle = |d|
   lane g[3], t[3];
@@ -99,9 +99,9 @@ static void pull_ball_limit(LANE(pbAdjoint) *a, const NUM(pbRow) *r, lane pos, c
   for (int k = 0; k < 3; k++) a->q[dof + k] += t[k];
 
   // The larger end counts, half each at a tie.
-  const double *range = w->p.jnt_range + 2 * r->joint;
-  double upper = range[0] < range[1] ? 1 : 0;
-  if (range[0] == range[1]) upper = 0.5;
+  const num *range = w->p.jnt_range + 2 * r->joint;
+  num upper = re(range[0]) < re(range[1]) ? 1 : 0;
+  if (re(range[0]) == re(range[1])) upper = 0.5;
   PB_THETA(a, jnt_range, 2 * r->joint, pos * (1 - upper));
   PB_THETA(a, jnt_range, 2 * r->joint + 1, pos * upper);
 }

@@ -55,7 +55,7 @@ static void make(NUM(pbConstraints) *w) {
 }
 PB_ROW(servo, .make = make);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/row_adjoint.h"
 
 // J and the target are the actuator's.
@@ -63,10 +63,10 @@ static void pull(LANE(pbAdjoint) *a, const NUM(pbRow) *r, const LANE(pbRowBar) *
 
 #if PB_LANES == 1
 // Of a servo: the weights of what its actuator moves, by the gear squared.
-static void pull_servo_weight(LANE(pbAdjoint) *a, int u, double bar) {
+static void pull_servo_weight(LANE(pbAdjoint) *a, int u, num bar) {
   const NUM(pbConstraints) *w = a->constraints;
   const pbModel *m = w->m;
-  const double *gear = w->p.actuator_gear + 6 * u;
+  const num *gear = w->p.actuator_gear + 6 * u;
   int id = m->actuator_trnid[2 * u];
   if (m->actuator_trntype[u] == pb_trnTendon) {
     PB_THETA(a, tendon_invweight0, id, bar * gear[0] * gear[0]);

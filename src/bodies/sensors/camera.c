@@ -25,7 +25,7 @@ static void value(const NUM(pbMechanism) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(camera, value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 #include "multibody/frame_adjoint.h"
 
@@ -35,7 +35,7 @@ static void pull(LANE(pbAdjoint) *a, int i, const lane *bar) {
   int camera = w->m->sensor_refid[i];
   const double *lens = w->m->cam_lens + 4 * camera;
   frame_bar s, c;
-  double from[3], p[3];
+  num from[3], p[3];
   lane p_bar[3], G[3];
   frame_bar_at(a, pb_refSite, w->m->sensor_objid[i], &s);
   frame_bar_at(a, pb_refCamera, camera, &c);
@@ -43,9 +43,9 @@ static void pull(LANE(pbAdjoint) *a, int i, const lane *bar) {
   for (int k = 0; k < 3; k++) p[k] = c.f.mat[k] * from[0] + c.f.mat[3 + k] * from[1] + c.f.mat[6 + k] * from[2];
 
   // Beside the camera the depth stands still.
-  bool beside = fabs(p[2]) < TINY;
-  double depth = p[2];
-  if (beside) depth = p[2] < 0 ? -TINY : TINY;
+  bool beside = fabs(re(p[2])) < TINY;
+  num depth = p[2];
+  if (beside) depth = re(p[2]) < 0 ? -TINY : TINY;
 
   p_bar[0] = -bar[0] * (lens[0] / depth);
   p_bar[1] = bar[1] * (lens[1] / depth);

@@ -8,7 +8,7 @@ static void value(const NUM(pbMechanism) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(clock, value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 
 static void pull(LANE(pbAdjoint) *a, int i, const lane *bar) {

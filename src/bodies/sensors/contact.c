@@ -167,7 +167,7 @@ static void value(const NUM(pbConstraints) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(contact, NULL, .value_constrained = value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_row_adjoint.h"
 #include "contact/row_adjoint.h"
 
@@ -214,7 +214,7 @@ static void pull_motion(LANE(pbAdjoint) *a, int contact, contact_bar *bar) {
   const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbContact) *c = w->contact + contact;
   const int body[2] = {w->m->geom_bodyid[c->geom1], w->m->geom_bodyid[c->geom2]};
-  double u[3], omega[3], d[3];
+  num u[3], omega[3], d[3];
   lane F[3] = {0}, T[3] = {0};
   motion_at(w, contact, u, omega);
 
@@ -230,7 +230,7 @@ static void pull_motion(LANE(pbAdjoint) *a, int contact, contact_bar *bar) {
   PB_ADDCROSS(bar->pos, 1, F, omega);
 
   for (int side = 0; side < 2; side++) {
-    double sign = side ? 1 : -1;
+    num sign = side ? 1 : -1;
     lane *FV = a->FV + 6 * body[side];
     body_offset(&w->mechanism, body[side], c->pos, d);
     PB_ADDWRENCH(FV, sign, d, F);
@@ -273,11 +273,11 @@ typedef struct net_bar {
 static void gather_share(const LANE(pbAdjoint) *a, pbTaken t, const net_force *net, const net_bar *n, contact_bar *bar) {
   const NUM(pbContact) *c = a->constraints->contact + t.contact;
   const NUM(pbRow) *row = NUM(pbContactSensor_Row)(a->constraints, t.contact);
-  double sign = t.flip ? -1 : 1, F[3] = {0}, arm[3], size;
+  num sign = t.flip ? -1 : 1, F[3] = {0}, arm[3], size;
   lane F_bar[3], by_size = PB_LANE_ZERO;
   memset(bar, 0, sizeof *bar);
   if (!row) return;
-  PB_ASSERT(row->dim <= 6 && net->total >= 0);
+  PB_ASSERT(row->dim <= 6 && re(net->total) >= 0);
 
   // What acts, and where.
   for (int k = 0; k < row->dim && k < 3; k++) v3_addscl(F, c->frame + 3 * k, sign * row->f[k]);
@@ -287,17 +287,17 @@ static void gather_share(const LANE(pbAdjoint) *a, pbTaken t, const net_force *n
   for (int k = 0; k < 3; k++) F_bar[k] = n->force[k];
   PB_ADDCROSS(F_bar, 1, n->torque, arm);
   PB_CROSS(bar->pos, F, n->torque);
-  if (net->total > TINY) {
+  if (re(net->total) > TINY) {
     by_size = PB_DOT3(arm, n->point) / net->total;
     for (int k = 0; k < 3; k++) bar->pos[k] += n->point[k] * (size / net->total);
   }
 
   bar->moved = true;
   for (int k = 0; k < row->dim; k++) {
-    const double *axis = c->frame + 3 * (k % 3);
+    const num *axis = c->frame + 3 * (k % 3);
     const lane *g = k < 3 ? F_bar : n->torque;
     bar->f[k] = sign * PB_DOT3(axis, g);
-    if (k < 3 && size > 0) bar->f[k] += by_size * (row->f[k] / size);
+    if (k < 3 && re(size) > 0) bar->f[k] += by_size * (row->f[k] / size);
     for (int e = 0; e < 3; e++) bar->axis[k % 3][e] += sign * row->f[k] * g[e];
   }
 }

@@ -33,21 +33,21 @@ static void value(const NUM(pbMechanism) *w, int sensor, num *y) {
 }
 PB_SENSOR_VALUE(distance, value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 #include "multibody/frame_adjoint.h"
 
 // Cotangents of dist, pos (3), normal (3) and hint (3) of the contact by those of the sensor.
 static void gather(int type, const NUM(pbNearest) *found, const lane *bar, lane out[10]) {
   const NUM(pbContactPoint) *c = &found->contact;
-  double side = found->flip ? -1 : 1, sign = c->dist > 0 ? side : -side;
+  num side = found->flip ? -1 : 1, sign = re(c->dist) > 0 ? side : -side;
   memset(out, 0, 10 * sizeof *out);
   if (type == pb_sensDistance) {
     out[0] = bar[0];
     return;
   }
   if (type == pb_sensNormal) {
-    for (int k = 0; k < 3; k++) out[4 + k] = (c->dist == 0 ? 0 : sign) * bar[k];
+    for (int k = 0; k < 3; k++) out[4 + k] = (re(c->dist) == 0 ? 0 : sign) * bar[k];
     return;
   }
 
@@ -61,18 +61,18 @@ static void gather(int type, const NUM(pbNearest) *found, const lane *bar, lane 
 }
 
 #if PB_LANES == 1
-static void pull_meshes(LANE(pbAdjoint) *a, const NUM(pbNearest) *found, const NUM(pbShape) shape[2], const double bar[10],
+static void pull_meshes(LANE(pbAdjoint) *a, const NUM(pbNearest) *found, const NUM(pbShape) shape[2], const num bar[10],
                         const frame_bar g[2]) {
   pbContactBar rows[PB_MAX_CONTACT_POINTS] = {0};
   bool is_mesh[2] = {shape[0].type == pb_geomMesh, shape[1].type == pb_geomMesh};
-  double strain[2][6];
+  num strain[2][6];
   if (!PB_WANTS(a, pb_wantMeshes) || !(is_mesh[0] || is_mesh[1])) return;
 
   // Of all points of the pair this one counts.
   memcpy(rows[found->point].row, bar, sizeof rows->row);
   NUM(pbPair_PullStrain)(shape, found->bound, NULL, found->point + 1, rows, is_mesh, strain);
   for (int k = 0; k < 2; k++) {
-    double wrench[6];
+    num wrench[6];
     if (!is_mesh[k]) continue;
     memcpy(wrench, g[k].torque, 3 * sizeof *wrench);
     memcpy(wrench + 3, g[k].force, 3 * sizeof *wrench);
@@ -93,7 +93,10 @@ static void pull(LANE(pbAdjoint) *a, int sensor, const lane *sensor_bar) {
   pbContactJacobian J;
   lane bar[10], in[12];
   for (int k = 0; k < 2; k++) geom_shape(w, found.geom[k], &shape[k]);
-  NUM(pbPair_NearestJacobian)(&shape[0], &shape[1], found.bound, found.point, &J);
+  if (!NUM(pbPair_NearestJacobian)(&shape[0], &shape[1], found.bound, found.point, &J)) {
+    a->refused = "distances between these shapes";
+    return;
+  }
   gather(w->m->sensor_type[sensor], &found, sensor_bar, bar);
   for (int c = 0; c < 12; c++) {
     in[c] = bar[0] * J.d[0][c];
@@ -103,7 +106,7 @@ static void pull(LANE(pbAdjoint) *a, int sensor, const lane *sensor_bar) {
   // Wrench on the second geom about its center; what moves both as one takes the point and the normal along, so that the rest of
   // it is on the first.
   frame_bar g[2];
-  double arm[3], apart[3];
+  num arm[3], apart[3];
   for (int k = 0; k < 2; k++) frame_bar_at(a, pb_refGeom, found.geom[k], &g[k]);
   for (int k = 0; k < 3; k++) {
     arm[k] = found.contact.pos[k] - shape[0].pos[k];

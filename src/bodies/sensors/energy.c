@@ -17,7 +17,7 @@ static void value(const NUM(pbMechanism) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(energy, value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 #include "multibody/frame_adjoint.h"
 #include "multibody/polynomial.h"
@@ -25,8 +25,8 @@ PB_SENSOR_VALUE(energy, value);
 // ---- potential energy -------------------------------------------------------------------------------------------------
 // -m g . x
 static void pull_weight(LANE(pbAdjoint) *a, int b, lane bar) {
-  const double *g = a->w->p.gravity;
-  double mass = a->w->p.body_mass[b];
+  const num *g = a->w->p.gravity;
+  num mass = a->w->p.body_mass[b];
 
   // At the center of mass.
   frame_bar s;
@@ -41,9 +41,9 @@ static void pull_weight(LANE(pbAdjoint) *a, int b, lane bar) {
 }
 
 // x^2 (c0 / 2 + c1 x / 3 + c2 x^2 / 4) of a joint by its coefficients; returns the slope by x over x.
-static double pull_stiffness(LANE(pbAdjoint) *a, int j, double x, lane bar) {
+static num pull_stiffness(LANE(pbAdjoint) *a, int j, num x, lane bar) {
   const NUM(pbMechanism) *w = a->w;
-  const double c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]};
+  const num c[3] = {w->p.jnt_stiffness[j], w->p.jnt_stiffnesspoly[2 * j], w->p.jnt_stiffnesspoly[2 * j + 1]};
   PB_THETA(a, jnt_stiffness, j, bar * (x * x / 2));
   PB_THETA(a, jnt_stiffnesspoly, 2 * j, bar * (x * x * x / 3));
   PB_THETA(a, jnt_stiffnesspoly, 2 * j + 1, bar * (x * x * x * x / 4));
@@ -53,7 +53,7 @@ static double pull_stiffness(LANE(pbAdjoint) *a, int j, double x, lane bar) {
 // By the angle of the rotation d from rest to q: both turn about d itself, one against the other.
 static void pull_rotation(LANE(pbAdjoint) *a, int j, int qadr, int dof, lane bar) {
   const NUM(pbMechanism) *w = a->w;
-  double q[4], back[4], d[3];
+  num q[4], back[4], d[3];
 
   // The rotation vector.
   quat_copy(q, w->qpos + qadr);
@@ -62,7 +62,7 @@ static void pull_rotation(LANE(pbAdjoint) *a, int j, int qadr, int dof, lane bar
   quat_mul(q, back, q);
   quat_log(d, q);
 
-  double k = pull_stiffness(a, j, v3_norm(d), bar);
+  num k = pull_stiffness(a, j, v3_norm(d), bar);
   for (int i = 0; i < 3; i++) a->q[dof + i] += k * d[i] * bar;
 #if PB_LANES == 1
   if (PB_WANTS(a, pb_wantSprings)) {
@@ -82,9 +82,9 @@ static void pull_joint_spring(LANE(pbAdjoint) *a, int j, lane bar) {
 
   // A slide's or hinge's one number, or the three of a free joint's position.
   int n = type == pb_jntFree ? 3 : 1;
-  double d[3] = {0};
+  num d[3] = {0};
   for (int i = 0; i < n; i++) d[i] = w->qpos[qadr + i] - w->p.qpos_spring[qadr + i];
-  double k = pull_stiffness(a, j, n == 3 ? v3_norm(d) : d[0], bar);
+  num k = pull_stiffness(a, j, n == 3 ? v3_norm(d) : d[0], bar);
   for (int i = 0; i < n; i++) {
     a->q[dof + i] += k * d[i] * bar;
     PB_THETA(a, qpos_spring, qadr + i, -k * d[i] * bar);
@@ -94,8 +94,9 @@ static void pull_joint_spring(LANE(pbAdjoint) *a, int j, lane bar) {
 
 static void pull_tendon_spring(LANE(pbAdjoint) *a, int k, lane bar) {
   const NUM(pbMechanism) *w = a->w;
-  const double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
-  double x = tendon_stretch(w, k), force = x * pb_polynomialForce(c, x, false), share[2];
+  const num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
+  num x = tendon_stretch(w, k), force = x * pb_polynomialForce(c, x, false);
+  double share[2];
 
   // At an end of the band half of a slope belongs to each side.
   band_shares(w->ten_length[k], w->p.tendon_lengthspring[2 * k], w->p.tendon_lengthspring[2 * k + 1], share);
@@ -122,8 +123,8 @@ static void pull_potential(LANE(pbAdjoint) *a, lane bar) {
 // m u^2 / 2 + L . w / 2 of a body, u the velocity of its center of mass, L = R diag(I) R' w
 static void pull_body(LANE(pbAdjoint) *a, int b, lane bar) {
   const NUM(pbMechanism) *w = a->w;
-  const double *I = w->p.body_inertia + 3 * b, *V = w->V + 6 * b;
-  double u[3], own[3], spin[3], mass = w->p.body_mass[b];
+  const num *I = w->p.body_inertia + 3 * b, *V = w->V + 6 * b;
+  num u[3], own[3], spin[3], mass = w->p.body_mass[b];
   lane momentum[3];
 
   frame_bar s;
@@ -152,14 +153,14 @@ static void pull_body(LANE(pbAdjoint) *a, int b, lane bar) {
 }
 
 // Sum of the rotors' share; its cotangent goes to their own and to gears.
-static double pull_reflected(LANE(pbAdjoint) *a, const int *start, const int *list, int i, lane bar) {
+static num pull_reflected(LANE(pbAdjoint) *a, const int *start, const int *list, int i, lane bar) {
   const NUM(pbMechanism) *w = a->w;
-  double sum = 0;
+  num sum = 0;
 
   // Each by the square of its gear.
   for (int k = start[i]; k < start[i + 1]; k++) {
     int u = list[k];
-    double gear = w->p.actuator_gear[6 * u], own = w->p.actuator_armature[u];
+    num gear = w->p.actuator_gear[6 * u], own = w->p.actuator_armature[u];
     sum += own * gear * gear;
     PB_THETA(a, actuator_armature, u, bar * (gear * gear));
     PB_THETA(a, actuator_gear, 6 * u, bar * (2 * gear * own));
@@ -176,12 +177,12 @@ static bool has_place(const pbTreePattern *tree, int i, int j) {
 // armature / 2 sum of J_a v_a J_b v_b over the entries that M has
 static void pull_tendon(LANE(pbAdjoint) *a, int k, lane bar) {
   const NUM(pbMechanism) *w = a->w;
-  double armature = NUM(pbTendon_Armature)(w, k), power = 0;
+  num armature = NUM(pbTendon_Armature)(w, k), power = 0;
   lane *other = armature != 0 ? LANE(pbTendon_Other)(a, k) : NULL;
 
   for (int x = w->ten_start[k]; x < w->ten_start[k + 1]; x++) {
     int i = w->ten_dofs[x];
-    double sum = 0;
+    num sum = 0;
     for (int y = w->ten_start[k]; y < w->ten_start[k + 1]; y++) {
       if (has_place(&w->t->M, i, w->ten_dofs[y])) sum += w->ten_J[y] * w->qvel[w->ten_dofs[y]];
     }
@@ -203,9 +204,9 @@ static void pull_kinetic(LANE(pbAdjoint) *a, lane bar) {
 
   // Rotors: of the dofs' own, and of actuators.
   for (int i = 0; i < w->m->nv; i++) {
-    double v = w->qvel[i];
+    num v = w->qvel[i];
     PB_THETA(a, dof_armature, i, bar * (v * v / 2));
-    double reflected = pull_reflected(a, t->dof_actuator_start, t->dof_actuator, i, bar * (v * v / 2));
+    num reflected = pull_reflected(a, t->dof_actuator_start, t->dof_actuator, i, bar * (v * v / 2));
     a->v[i] += (w->p.dof_armature[i] + reflected) * v * bar;
   }
   for (int k = 0; k < w->m->ntendon; k++) pull_tendon(a, k, bar);

@@ -68,7 +68,7 @@ static void value(const NUM(pbMechanism) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(frame, value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 #include "multibody/frame_adjoint.h"
 
@@ -77,7 +77,7 @@ static void pull_quat(LANE(pbAdjoint) *a, int i, const lane bar[4]) {
   const NUM(pbMechanism) *w = a->w;
   const pbModel *m = w->m;
   frame_bar o, ref;
-  double qo[4], y[4];
+  num qo[4], y[4];
   lane t[4], half[3];
 
   // The value y = r* o; bar to the first frame through the second, and the other way round.
@@ -86,7 +86,7 @@ static void pull_quat(LANE(pbAdjoint) *a, int i, const lane bar[4]) {
   NUM(pbFrame_Quat)(w, o.type, o.id, qo);
   memcpy(y, qo, sizeof y);
   if (relative) {
-    double r[4];
+    num r[4];
     frame_bar_at(a, m->sensor_reftype[i], m->sensor_refid[i], &ref);
     NUM(pbFrame_Quat)(w, ref.type, ref.id, r);
     y[0] = r[0] * qo[0] + r[1] * qo[1] + r[2] * qo[2] + r[3] * qo[3];
@@ -106,14 +106,14 @@ static void pull_quat(LANE(pbAdjoint) *a, int i, const lane bar[4]) {
 }
 
 // z = v - v_r + arm x w_r; cotangent G
-static void pull_linvel(LANE(pbAdjoint) *a, frame_bar *o, frame_bar *ref, const lane G[3], double z[3]) {
+static void pull_linvel(LANE(pbAdjoint) *a, frame_bar *o, frame_bar *ref, const lane G[3], num z[3]) {
   NUM(pbFrame_Velocity)(a->w, &o->f, z);
   pull_velocity(a, o, G);
   if (!ref) return;
 
   // The reference frame's own velocity, and its rotation of the arm.
-  const double *wr = a->w->V + 6 * ref->f.body;
-  double u[3], arm[3];
+  const num *wr = a->w->V + 6 * ref->f.body;
+  num u[3], arm[3];
   lane back[3], *FV = a->FV + 6 * ref->f.body;
   for (int k = 0; k < 3; k++) back[k] = -G[k];
   pull_velocity(a, ref, back);
@@ -132,7 +132,7 @@ static void pull_vector(LANE(pbAdjoint) *a, int i, int type, const lane y[3]) {
   const pbModel *m = w->m;
   frame_bar o, ref;
   lane G[3];
-  double z[3] = {0};  // the sensor's vector before it is rotated into the reference frame
+  num z[3] = {0};  // the sensor's vector before it is rotated into the reference frame
   bool relative = m->sensor_refid[i] >= 0 && type != pb_sensFramelinacc && type != pb_sensFrameangacc;
   frame_bar_at(a, m->sensor_objtype[i], m->sensor_objid[i], &o);
 

@@ -230,7 +230,7 @@ static void value(const NUM(pbConstraints) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(hold, NULL, .value_constrained = value, .share_constrained = interaction_wrenches);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_row_adjoint.h"
 #include "multibody/frame_adjoint.h"
 
@@ -242,14 +242,14 @@ PB_SENSOR_VALUE(hold, NULL, .value_constrained = value, .share_constrained = int
 // of the world (minus gravity), f and t the applied force and torque.
 static void static_loads(LANE(pbAdjoint) *a, int b, const lane s[6]) {
   const NUM(pbConstraints) *w = a->constraints;
-  const double *A = w->A + 3;
+  const num *A = w->A + 3;
   for (int c = b; c < w->m->nbody; c++) {
     if (w->t->body_tree[c] >= 0 || !pb_isBelow(w->m, c, b)) continue;
 
     frame_bar at;
     lane u[3];
-    double mass = w->p.body_mass[c], load[3];
-    const double *applied = w->xfrc_applied + 6 * c;
+    num mass = w->p.body_mass[c], load[3];
+    const num *applied = w->xfrc_applied + 6 * c;
     frame_bar_at(a, pb_refBody, c, &at);
     PB_POINTVEL(u, s, at.f.d);
     for (int k = 0; k < 3; k++) load[k] = mass * A[k] - applied[k];
@@ -311,7 +311,7 @@ static void hold_motion(const LANE(pbAdjoint) *a, int body, lane X[6]) {
 // ---- spatial tendons under force and torque sensors -------------------------------------------------------------------
 typedef struct segment {
   frame_bar s1, s2;
-  double dir[3], length, divisor;
+  num dir[3], length, divisor;
   int pulley;  // station of the divisor, -1
 } segment;
 
@@ -323,8 +323,8 @@ static bool segment_of(const LANE(pbAdjoint) *a, const pbPiece *p, segment *g) {
   frame_bar_at(a, pb_refSite, p->site[0], &g->s1);
   frame_bar_at(a, pb_refSite, p->site[1], &g->s2);
   v3_sub(g->dir, g->s2.f.pos, g->s1.f.pos);
-  g->length = sqrt(v3_dot(g->dir, g->dir));
-  if (g->length < TINY || g->s1.f.body == g->s2.f.body) return false;
+  g->length = num_sqrt(v3_dot(g->dir, g->dir));
+  if (re(g->length) < TINY || g->s1.f.body == g->s2.f.body) return false;
 
   for (int k = 0; k < 3; k++) g->dir[k] = g->dir[k] / g->length;
   return true;
@@ -343,9 +343,9 @@ static void pull_segment(LANE(pbAdjoint) *a, segment *g, const lane dir[3], lane
 }
 
 // One straight piece's share of tension_power.
-static lane straight_power(LANE(pbAdjoint) *a, segment *g, double T) {
+static lane straight_power(LANE(pbAdjoint) *a, segment *g, num T) {
   lane X1[6], X2[6], u1[3], u2[3], zero = {0};
-  double pull[3];
+  num pull[3];
   for (int k = 0; k < 3; k++) pull[k] = T / g->divisor * g->dir[k];
 
   hold_motion(a, g->s1.f.body, X1);
@@ -366,10 +366,10 @@ static lane straight_power(LANE(pbAdjoint) *a, segment *g, double T) {
 
 // One around a geom: T sum e . (u - v) / divisor over its ends, e the gradient of the length by them, u the motion of the site's
 // body there and v that of the geom's (tendon_adjoint.c, pull_wrapped).
-static lane wrapped_power(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, double T) {
+static lane wrapped_power(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrapPath) *path, num T) {
   const NUM(pbConstraints) *w = a->constraints;
   frame_bar site[2], geom;
-  double H[49], divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley], s = T / divisor;
+  num H[49], divisor = p->pulley < 0 ? 1 : w->p.wrap_prm[p->pulley], s = T / divisor;
   lane rel[6], X[2][6], Y[6], part = PB_LANE_ZERO, radius = PB_LANE_ZERO;
   PB_ASSERT(divisor != 0);
   NUM(pbWrap_Curvature)(path, H);
@@ -377,7 +377,7 @@ static lane wrapped_power(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrap
   hold_motion(a, geom.f.body, Y);
 
   for (int e = 0; e < 2; e++) {
-    double at_geom[3];
+    num at_geom[3];
     lane u[3], v[3];
     frame_bar_at(a, pb_refSite, p->site[e], &site[e]);
     hold_motion(a, site[e].f.body, X[e]);
@@ -392,7 +392,7 @@ static lane wrapped_power(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrap
   }
 
   for (int e = 0; e < 2; e++) {
-    double F[3], arm[3];
+    num F[3], arm[3];
     lane q[3], minus[3];
     for (int k = 0; k < 3; k++) {
       q[k] = PB_LANE_ZERO;
@@ -419,7 +419,7 @@ static lane wrapped_power(LANE(pbAdjoint) *a, const pbPiece *p, const NUM(pbWrap
 
 // Pulls back the power of a tension under the sensors' motions, T sum dir . (u2 - u1) / divisor over the segments of its path, to
 // their ends, directions and pulleys. Returns its derivative by T, which is the sum.
-static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
+static lane tension_power(LANE(pbAdjoint) *a, int tendon, num T) {
   lane rate = {0};
   segment g;
   pbPiece p = pb_pathOf(a->w->m, tendon);
@@ -432,8 +432,8 @@ static lane tension_power(LANE(pbAdjoint) *a, int tendon, double T) {
 }
 
 // Acceleration of a tendon's length: sum (dir . (a2 - a1) + (|v|^2 - (dir . v)^2) / length) / divisor; cotangent c.
-static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
-  double sum = 0;
+static num pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
+  num sum = 0;
   segment g;
   pbPiece p = pb_pathOf(a->w->m, tendon);
   while (pb_nextPiece(a->w->m, tendon, &p)) {
@@ -444,15 +444,15 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
     }
 
     if (!segment_of(a, &p, &g)) continue;
-    double v1[3], v[3], a1[3], acc[3];
+    num v1[3], v[3], a1[3], acc[3];
     NUM(pbFrame_Velocity)(a->w, &g.s1.f, v1);
     NUM(pbFrame_Velocity)(a->w, &g.s2.f, v);
     NUM(pbFrame_Acceleration)(a->w, &g.s1.f, a1);
     NUM(pbFrame_Acceleration)(a->w, &g.s2.f, acc);
     v3_sub(v, v, v1);
     v3_sub(acc, acc, a1);
-    double along = v3_dot(g.dir, v), across = v3_dot(v, v) - along * along,
-           part = (v3_dot(g.dir, acc) + across / g.length) / g.divisor;
+    num along = v3_dot(g.dir, v), across = v3_dot(v, v) - along * along,
+        part = (v3_dot(g.dir, acc) + across / g.length) / g.divisor;
 
     // By accelerations, velocities, and the segment itself.
     lane push[3], back[3], dir[3], cd = c / g.divisor;
@@ -476,14 +476,15 @@ static double pull_tendon_acceleration(LANE(pbAdjoint) *a, int tendon, lane c) {
 
 static void pull_spring(LANE(pbAdjoint) *a, int k, lane T) {
   const NUM(pbConstraints) *w = a->constraints;
-  double length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
+  num length = w->ten_length[k], lower = w->p.tendon_lengthspring[2 * k], upper = w->p.tendon_lengthspring[2 * k + 1];
   if (w->m->disableflags & pb_disSpring) return;
-  double x = tendon_stretch(&w->mechanism, k), share[2];
+  num x = tendon_stretch(&w->mechanism, k);
+  double share[2];
   band_shares(length, lower, upper, share);
 
   // T = -x k(x), x the stretch beyond the band; at an end of the band half of a slope belongs to each side.
-  double c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
-  double slope = pb_polynomialSlope(c, x, false);
+  num c[3] = {w->p.tendon_stiffness[k], w->p.tendon_stiffnesspoly[2 * k], w->p.tendon_stiffnesspoly[2 * k + 1]};
+  num slope = pb_polynomialSlope(c, x, false);
   a->ten_len[k] -= T * (slope * (share[0] + share[1]));
   for (int side = 0; side < 2; side++) PB_THETA(a, tendon_lengthspring, 2 * k + side, T * (slope * share[side]));
 
@@ -494,7 +495,7 @@ static void pull_spring(LANE(pbAdjoint) *a, int k, lane T) {
 
 static void pull_damper(LANE(pbAdjoint) *a, int k, lane T) {
   const NUM(pbConstraints) *w = a->constraints;
-  double c[3], v = w->ten_velocity[k], speed = fabs(v);
+  num c[3], v = w->ten_velocity[k], speed = num_abs(v);
   if (w->m->disableflags & pb_disDamper) return;
   NUM(pbTendon_Damping)(&w->mechanism, k, c);
   a->ten_vel[k] -= T * pb_polynomialSlope(c, v, true);
@@ -505,8 +506,8 @@ static void pull_damper(LANE(pbAdjoint) *a, int k, lane T) {
   PB_THETA(a, tendon_dampingpoly, 2 * k + 1, T * (-v * v * v));
   for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
     int u = w->t->ten_actuator[i];
-    double gear = w->p.actuator_gear[6 * u], g2 = gear * gear;
-    double own[3] = {w->p.actuator_damping[u], w->p.actuator_dampingpoly[2 * u], w->p.actuator_dampingpoly[2 * u + 1]};
+    num gear = w->p.actuator_gear[6 * u], g2 = gear * gear;
+    num own[3] = {w->p.actuator_damping[u], w->p.actuator_dampingpoly[2 * u], w->p.actuator_dampingpoly[2 * u + 1]};
     PB_THETA(a, actuator_damping, u, T * (-v * g2));
     PB_THETA(a, actuator_dampingpoly, 2 * u, T * (-v * speed * g2));
     PB_THETA(a, actuator_dampingpoly, 2 * u + 1, T * (-v * v * v * g2));
@@ -516,12 +517,12 @@ static void pull_damper(LANE(pbAdjoint) *a, int k, lane T) {
 
 static void pull_armature(LANE(pbAdjoint) *a, int k, lane T) {
   const NUM(pbConstraints) *w = a->constraints;
-  double armature = NUM(pbTendon_Armature)(&w->mechanism, k), rate = pull_tendon_acceleration(a, k, T * -armature);
+  num armature = NUM(pbTendon_Armature)(&w->mechanism, k), rate = pull_tendon_acceleration(a, k, T * -armature);
 
   PB_THETA(a, tendon_armature, k, T * -rate);
   for (int i = w->t->ten_actuator_start[k]; i < w->t->ten_actuator_start[k + 1]; i++) {
     int u = w->t->ten_actuator[i];
-    double gear = w->p.actuator_gear[6 * u];
+    num gear = w->p.actuator_gear[6 * u];
     PB_THETA(a, actuator_armature, u, T * (-rate * gear * gear));
     PB_THETA(a, actuator_gear, 6 * u, T * (-2 * rate * gear * w->p.actuator_armature[u]));
   }
@@ -533,11 +534,11 @@ static void pull_coupling(LANE(pbAdjoint) *a, int row, int tendon, lane T) {
   int e = w->row[row].equality;
   pull_force(a, w->row + row, T * coupling(w, e, tendon));
   if (w->m->eq_type[e] != pb_eqTendon || w->m->eq_obj2id[e] != tendon) return;
-  const double *c = w->p.eq_data + pbCoupling_Polycoef(e);
+  const num *c = w->p.eq_data + pbCoupling_Polycoef(e);
 
   // P' = c1 + 2 c2 x + 3 c3 x^2 + 4 c4 x^3
-  double x = w->ten_length[tendon] - w->p.tendon_length0[tendon], f = w->row[row].f[0];
-  double bend = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]), power = 1;
+  num x = w->ten_length[tendon] - w->p.tendon_length0[tendon], f = w->row[row].f[0];
+  num bend = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]), power = 1;
   a->ten_len[tendon] -= T * (f * bend);
   PB_THETA(a, tendon_length0, tendon, T * (f * bend));
   for (int i = 1; i <= 4; i++, power *= x) PB_THETA(a, eq_data, pbCoupling_Polycoef(e) + i, T * (-f * i * power));
@@ -560,11 +561,11 @@ static void pull_tension(LANE(pbAdjoint) *a, int k, lane T) {
     const NUM(pbRow) *row = w->row + r;
     if (row->kind == pb_rowEquality) pull_coupling(a, r, k, T);
     if (row->kind == pb_rowFriction && row->tendon == k) pull_force(a, row, T);
-    if (row->kind == pb_rowLimit && row->tendon == k) pull_force(a, row, T * -(double)row->side);
+    if (row->kind == pb_rowLimit && row->tendon == k) pull_force(a, row, T * -(num)row->side);
   }
 
   // A loss of zero makes no row, but has a slope.
-  if (loss_acts(m) && !(w->p.tendon_frictionloss[k] > 0))
+  if (loss_acts(m) && !(re(w->p.tendon_frictionloss[k]) > 0))
     PB_THETA(a, tendon_frictionloss, k, T * -loss_sign(&w->mechanism, m->nv + k, w->qacc));
 }
 
@@ -585,7 +586,7 @@ static void pull(LANE(pbAdjoint) *a, int i, const lane *y) {
   const NUM(pbConstraints) *w = a->constraints;
   int type = w->m->sensor_type[i];
   frame_bar s;
-  double v[3];
+  num v[3];
   lane G[3], motion[6] = {0};
   frame_bar_at(a, pb_refSite, w->m->sensor_objid[i], &s);
   held(w, type, &s.f, v);
@@ -594,7 +595,7 @@ static void pull(LANE(pbAdjoint) *a, int i, const lane *y) {
   if (type == pb_sensForce) {
     for (int k = 0; k < 3; k++) motion[3 + k] = G[k];
   } else {
-    const double *F = w->cfrc_int + 6 * s.f.body;
+    const num *F = w->cfrc_int + 6 * s.f.body;
     for (int k = 0; k < 3; k++) motion[k] = G[k];
     PB_CROSS(motion + 3, s.f.d, G);
     PB_ADDCROSS(s.force, 1, G, F + 3);

@@ -20,17 +20,17 @@ static void value(const NUM(pbMechanism) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(joint, value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 #include "multibody/frame_adjoint.h"
 
 // y = q / |q|: the child turns by y (0, t / 2).
 static void pull_quat(LANE(pbAdjoint) *a, int j, const lane bar[4]) {
-  const double *q = a->w->qpos + a->w->m->jnt_qposadr[j];
-  double y[4], n = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+  const num *q = a->w->qpos + a->w->m->jnt_qposadr[j];
+  num y[4], n = num_sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   lane t[4];
 
-  if (n < TINY) return;
+  if (re(n) < TINY) return;
   for (int k = 0; k < 4; k++) y[k] = q[k] / n;
   quat_left(t, y, bar);
   for (int k = 0; k < 3; k++) a->q[a->w->m->jnt_dofadr[j] + k] += 0.5 * t[1 + k];

@@ -31,7 +31,7 @@ static void value(const NUM(pbConstraints) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(limit, NULL, .value_constrained = value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_row_adjoint.h"
 #include "elementary/elementary.h"
 #include "multibody/spatial.h"
@@ -40,17 +40,17 @@ PB_SENSOR_VALUE(limit, NULL, .value_constrained = value);
 static void ball_axis_adjoint(const LANE(pbAdjoint) *a, int j, const lane c[3], lane *out) {
   const NUM(pbConstraints) *w = a->constraints;
   const NUM(pbRow) *row = row_of(w, j);
-  double angle = fmax(w->p.jnt_range[2 * j], w->p.jnt_range[2 * j + 1]) - row->pos[0], v[3], g;
+  num angle = num_max(w->p.jnt_range[2 * j], w->p.jnt_range[2 * j + 1]) - row->pos[0], v[3], g;
   lane p[3], t[3];
 
-  if (angle < 1e-8) return;
+  if (re(angle) < 1e-8) return;
   for (int k = 0; k < 3; k++) v[k] = -angle * w->row_J[row->J + k];
 
   // By v / |v|, then by the tangent.
   lane along = PB_DOT3(v, c) / (angle * angle);
   for (int k = 0; k < 3; k++) p[k] = (c[k] - along * v[k]) / angle;
 
-  g = (1 - 0.5 * angle * pbCos(0.5 * angle) / pbSin(0.5 * angle)) / (angle * angle);
+  g = (1 - 0.5 * angle * num_cos(0.5 * angle) / num_sin(0.5 * angle)) / (angle * angle);
   for (int k = 0; k < 3; k++) out[k] += p[k];
   PB_ADDCROSS(out, -0.5, v, p);
   PB_CROSS(t, v, p);
@@ -63,7 +63,7 @@ static void pull_joint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
   if (!row) return;
 
   const int *dofs = w->row_dofs + row->dofs;
-  const double *J = w->row_J + row->J;
+  const num *J = w->row_J + row->J;
 
   // Its force, its velocity J v, or its distance; of a ball joint J is the axis of its rotation vector.
   if (type == pb_sensJointlimitfrc) {
@@ -75,9 +75,9 @@ static void pull_joint(LANE(pbAdjoint) *a, int type, int j, lane bar) {
     for (int k = 0; k < 3; k++) c[k] = bar * -w->qvel[dofs[k]];
     ball_axis_adjoint(a, j, c, a->q + dofs[0]);
   } else {
-    const double *range = w->p.jnt_range + 2 * j;
-    int side = row->n == 3 ? range[0] < range[1] : row->side > 0;
-    double sign = row->n == 3 ? 1 : row->side;
+    const num *range = w->p.jnt_range + 2 * j;
+    int side = row->n == 3 ? re(range[0]) < re(range[1]) : row->side > 0;
+    num sign = row->n == 3 ? 1 : row->side;
     for (int i = 0; i < row->n; i++) a->q[dofs[i]] += bar * J[i];
     PB_THETA(a, jnt_range, 2 * j + side, bar * sign);
     PB_THETA(a, jnt_margin, j, -bar);
@@ -88,7 +88,7 @@ static void pull_tendon(LANE(pbAdjoint) *a, int type, int k, lane bar) {
   const NUM(pbRow) *row = row_of(a->constraints, a->w->m->njnt + k);
   if (!row) return;
 
-  double side = row->side;
+  int side = row->side;
   if (type == pb_sensTendonlimitfrc) {
     pull_force(a, row, bar);
   } else if (type == pb_sensTendonlimitvel) {

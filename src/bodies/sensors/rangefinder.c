@@ -45,7 +45,7 @@ static void value(const NUM(pbMechanism) *w, int sensor, num *y) {
 }
 PB_SENSOR_VALUE(rangefinder, value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 #include "model/exposed.h"
 #include "multibody/frame_adjoint.h"
@@ -61,7 +61,7 @@ static void take3(lane to[3], const lane **bar, bool there) {
 }
 
 // The point is origin + x direction; the depth a share of x.
-static void gather(int data, const NUM(pbBeam) *beam, double x, const lane *bar, ray_bar *out) {
+static void gather(int data, const NUM(pbBeam) *beam, num x, const lane *bar, ray_bar *out) {
   lane point[3] = {0};
   memset(out, 0, sizeof *out);
   if (data & pb_rayDist) out->x += *bar++;
@@ -95,16 +95,15 @@ static void pull_local(const pbRayJacobian *J, const NUM(pbLocalRay) *ray, const
 #if PB_LANES == 1
 // Points y = A x + s of a mesh: the ray is p0 = A^-1 (p - s), v0 = A^-1 v, the normal A^-T n0 made a unit. in: cotangents of p
 // and v.
-static void pull_mesh(LANE(pbAdjoint) *a, const pbRayHit *hit, const NUM(pbLocalRay) *ray, const double in[9],
-                      const double n_bar[3]) {
-  double A_bar[9], s_bar[3], g[3], h[3], back[9];
+static void pull_mesh(LANE(pbAdjoint) *a, const pbRayHit *hit, const NUM(pbLocalRay) *ray, const num in[9], const num n_bar[3]) {
+  num A_bar[9], s_bar[3], g[3], h[3], back[9];
   if (a->w->m->geom_type[hit->geom] != pb_geomMesh || !PB_WANTS(a, pb_wantMeshes)) return;
   if (ray->motion == pb_hullStays) m3_identity(back);
   else m3_copy(back, ray->back);
 
   // h: of the normal before it is made a unit, then through the inverse.
   m3_tmulv(g, back, hit->feature.normal);
-  double length = v3_norm(g), along = v3_dot(g, n_bar) / (length * length);
+  num length = v3_norm(g), along = v3_dot(g, n_bar) / (length * length);
   for (int k = 0; k < 3; k++) s_bar[k] = (n_bar[k] - along * g[k]) / length;
   m3_mulv(h, back, s_bar);
   for (int i = 0; i < 3; i++) {
@@ -115,40 +114,40 @@ static void pull_mesh(LANE(pbAdjoint) *a, const pbRayHit *hit, const NUM(pbLocal
 }
 
 // x = N . (a - p) / N . v, N = a x b + b x c + c x a of the corners, the normal N / |N|: each corner goes up by its height.
-static void pull_hills(LANE(pbAdjoint) *a, const pbRayHit *hit, const NUM(pbLocalRay) *ray, double x, double x_bar,
-                       const double n_bar[3]) {
-  double corner[9], ab[3], ac[3], N[3], edge[3], from[3];
+static void pull_hills(LANE(pbAdjoint) *a, const pbRayHit *hit, const NUM(pbLocalRay) *ray, num x, num x_bar,
+                       const num n_bar[3]) {
+  num corner[9], ab[3], ac[3], N[3], edge[3], from[3];
   size_t height[3];
   int exposed;
   if (!PB_WANTS(a, pb_wantMeshes) || !NUM(pbRay_OnHills)(a->w, hit, corner, height, &exposed)) return;
 
-  double *height_bar = a->theta + a->w->m->exposed[exposed].offset;
-  double rise = a->w->m->hfield_size[4 * a->w->m->geom_dataid[hit->geom] + 2];
+  num *height_bar = a->theta + a->w->m->exposed[exposed].offset;
+  num rise = a->w->m->hfield_size[4 * a->w->m->geom_dataid[hit->geom] + 2];
   v3_sub(ab, corner + 3, corner);
   v3_sub(ac, corner + 6, corner);
   v3_cross(N, ab, ac);
   v3_sub(from, corner, ray->p);
   v3_addscl(from, ray->v, -x);
-  double length = v3_norm(N), slope = v3_dot(N, ray->v), along = v3_dot(N, n_bar) / (length * length);
+  num length = v3_norm(N), slope = v3_dot(N, ray->v), along = v3_dot(N, n_bar) / (length * length);
 
   // Of a corner, with the two that follow: z x (next - after).
   for (int k = 0; k < 3; k++) {
     v3_sub(edge, corner + 3 * ((k + 1) % 3), corner + 3 * ((k + 2) % 3));
-    double rate[3] = {-edge[1], edge[0], 0};
-    double dx = (v3_dot(rate, from) + (k ? 0 : N[2])) / slope;
-    double dn = (v3_dot(rate, n_bar) - along * v3_dot(rate, N)) / length;
+    num rate[3] = {-edge[1], edge[0], 0};
+    num dx = (v3_dot(rate, from) + (k ? 0 : N[2])) / slope;
+    num dn = (v3_dot(rate, n_bar) - along * v3_dot(rate, N)) / length;
     height_bar[height[k]] += rise * (x_bar * dx + dn);
   }
 }
 #endif
 
-static void turn(lane out[3], const double *R, const lane in[3]) {
+static void turn(lane out[3], const num *R, const lane in[3]) {
   for (int k = 0; k < 3; k++) out[k] = R[3 * k] * in[0] + R[3 * k + 1] * in[1] + R[3 * k + 2] * in[2];
 }
 
 // Both move with the frame of the site or camera.
 static void pull_beam(LANE(pbAdjoint) *a, const NUM(pbBeam) *beam, const ray_bar *bar, frame_bar *s) {
-  double arm[3];
+  num arm[3];
   for (int k = 0; k < 3; k++) {
     arm[k] = beam->origin[k] - s->f.pos[k];
     s->force[k] = bar->origin[k];
@@ -185,8 +184,8 @@ static void pull_ray(LANE(pbAdjoint) *a, int sensor, int index, const lane *bar)
     return;
   }
 
-  const double *R = w->geom_xmat + 9 * hit.geom;
-  double x, local[3], normal[3], arm[3];
+  const num *R = w->geom_xmat + 9 * hit.geom;
+  num x, local[3], normal[3], arm[3];
   NUM(pbLocalRay) ray;
   pbRayJacobian J;
   frame_bar_at(a, pb_refGeom, hit.geom, &g);

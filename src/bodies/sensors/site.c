@@ -26,7 +26,7 @@ static void value(const NUM(pbMechanism) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(site, value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 #include "multibody/frame_adjoint.h"
 
@@ -34,7 +34,7 @@ PB_SENSOR_VALUE(site, value);
 static void pull(LANE(pbAdjoint) *a, int i, const lane *y) {
   int type = a->w->m->sensor_type[i];
   frame_bar s;
-  double v[3];
+  num v[3];
   lane G[3];
   frame_bar_at(a, pb_refSite, a->w->m->sensor_objid[i], &s);
   vector(a->w, type, &s.f, v);

@@ -97,7 +97,7 @@ static void value(const NUM(pbMechanism) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(subtree, value, .share = subtree_motion);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_adjoint.h"
 #include "multibody/frame_adjoint.h"
 
@@ -105,32 +105,32 @@ PB_SENSOR_VALUE(subtree, value, .share = subtree_motion);
 // com = sum m x / M
 static void pull_com(LANE(pbAdjoint) *a, int b, const lane g[3]) {
   const NUM(pbMechanism) *w = a->w;
-  const double *com = w->subtree_com + 3 * b;
-  double M = w->p.body_subtreemass[b];
+  const num *com = w->subtree_com + 3 * b;
+  num M = w->p.body_subtreemass[b];
   for (int j = b; j < w->m->nbody; j++) {
-    if (!pb_isBelow(w->m, j, b) || (M < TINY && j > b)) continue;
+    if (!pb_isBelow(w->m, j, b) || (re(M) < TINY && j > b)) continue;
     frame_bar s;
     frame_bar_at(a, pb_refBody, j, &s);
 
-    double share = M < TINY ? 1 : w->p.body_mass[j] / M;
+    num share = re(M) < TINY ? 1 : w->p.body_mass[j] / M;
     for (int k = 0; k < 3; k++) s.force[k] = g[k] * share;
-    if (M >= TINY) PB_THETA(a, body_mass, j, PB_DOT3(s.f.pos, g) / M);
+    if (re(M) >= TINY) PB_THETA(a, body_mass, j, PB_DOT3(s.f.pos, g) / M);
     frame_bar_done(a, &s);
   }
 
-  if (M >= TINY) PB_THETA(a, body_subtreemass, b, -PB_DOT3(com, g) / M);
+  if (re(M) >= TINY) PB_THETA(a, body_subtreemass, b, -PB_DOT3(com, g) / M);
 }
 
 // vel = sum m v / M
 static void pull_linvel(LANE(pbAdjoint) *a, int b, const lane g[3]) {
   const NUM(pbMechanism) *w = a->w;
-  const double *vel = w->subtree_linvel + 3 * b;
-  double M = fmax(TINY, w->p.body_subtreemass[b]);
+  const num *vel = w->subtree_linvel + 3 * b;
+  num M = num_max(TINY, w->p.body_subtreemass[b]);
   for (int j = b; j < w->m->nbody; j++) {
     if (!pb_isBelow(w->m, j, b)) continue;
     frame_bar s;
     lane share[3];
-    double v[3];
+    num v[3];
     frame_bar_at(a, pb_refBody, j, &s);
     NUM(pbFrame_Velocity)(w, &s.f, v);
     for (int k = 0; k < 3; k++) share[k] = g[k] * (w->p.body_mass[j] / M);
@@ -139,13 +139,13 @@ static void pull_linvel(LANE(pbAdjoint) *a, int b, const lane g[3]) {
     frame_bar_done(a, &s);
   }
 
-  if (M > TINY) PB_THETA(a, body_subtreemass, b, -PB_DOT3(vel, g) / M);
+  if (re(M) > TINY) PB_THETA(a, body_subtreemass, b, -PB_DOT3(vel, g) / M);
 }
 
 // Spin R diag(I) R' w of one body, cotangent g.
 static void pull_spin(LANE(pbAdjoint) *a, frame_bar *s, const lane g[3]) {
-  const double *R = s->f.mat, *I = a->w->p.body_inertia + 3 * s->id, *V = a->w->V + 6 * s->f.body;
-  double wl[3], spin[3];
+  const num *R = s->f.mat, *I = a->w->p.body_inertia + 3 * s->id, *V = a->w->V + 6 * s->f.body;
+  num wl[3], spin[3];
   lane gl[3], Jg[3];
   for (int k = 0; k < 3; k++) wl[k] = R[k] * V[0] + R[3 + k] * V[1] + R[6 + k] * V[2];
   for (int k = 0; k < 3; k++) gl[k] = R[k] * g[0] + R[3 + k] * g[1] + R[6 + k] * g[2];
@@ -169,8 +169,8 @@ static void pull_spin(LANE(pbAdjoint) *a, frame_bar *s, const lane g[3]) {
 }
 
 // m (x - c) x v of one body, cotangent g.
-static void pull_orbit(LANE(pbAdjoint) *a, frame_bar *s, const double *c, const lane g[3]) {
-  double mass = a->w->p.body_mass[s->id], arm[3], v[3], swing[3];
+static void pull_orbit(LANE(pbAdjoint) *a, frame_bar *s, const num *c, const lane g[3]) {
+  num mass = a->w->p.body_mass[s->id], arm[3], v[3], swing[3];
   lane gv[3] = {0};
   v3_sub(arm, s->f.pos, c);
   NUM(pbFrame_Velocity)(a->w, &s->f, v);
@@ -185,8 +185,8 @@ static void pull_orbit(LANE(pbAdjoint) *a, frame_bar *s, const double *c, const 
 // Excess of mass e c x vel of subtree j (angular_momentum); e = m_j + sum of children's M - M_j.
 static void pull_excess(LANE(pbAdjoint) *a, int j, int b, const lane g[3]) {
   const NUM(pbMechanism) *w = a->w;
-  const double *c = w->subtree_com + 3 * j, *vel = w->subtree_linvel + 3 * j;
-  double swing[3], mass = w->p.body_subtreemass[j], e = (j ? w->p.body_mass[j] : 0) - mass;
+  const num *c = w->subtree_com + 3 * j, *vel = w->subtree_linvel + 3 * j;
+  num swing[3], mass = w->p.body_subtreemass[j], e = (j ? w->p.body_mass[j] : 0) - mass;
   v3_cross(swing, c, vel);
 
   lane each = PB_DOT3(swing, g);
@@ -200,13 +200,13 @@ static void pull_excess(LANE(pbAdjoint) *a, int j, int b, const lane g[3]) {
 
   // By the center of mass and its velocity, which are sums of their own.
   lane gc[3] = {0}, gs[3] = {0};
-  if (fabs(e) > 1e-12 * mass) {
+  if (fabs(re(e)) > 1e-12 * re(mass)) {
     PB_ADDCROSS(gc, e, vel, g);
     PB_ADDCROSS(gs, e, g, c);
     pull_linvel(a, j, gs);
   }
-  if (j == b) PB_ADDCROSS(gc, fmax(TINY, mass), g, vel);  // c_b in the orbits: -sum m v x g
-  if (j == b || fabs(e) > 1e-12 * mass) pull_com(a, j, gc);
+  if (j == b) PB_ADDCROSS(gc, num_max(TINY, mass), g, vel);  // c_b in the orbits: -sum m v x g
+  if (j == b || fabs(re(e)) > 1e-12 * re(mass)) pull_com(a, j, gc);
 }
 
 static void pull_angmom(LANE(pbAdjoint) *a, int b, const lane g[3]) {

@@ -92,7 +92,7 @@ static void value(const NUM(pbConstraints) *w, int i, num *y) {
 }
 PB_SENSOR_VALUE(touch, NULL, .value_constrained = value);
 
-#if !PB_IS_COMPLEX  // ---- derivative ----------------------------------------------------------------------------------
+#if PB_HAS_PULLBACK  // ---- derivative ----------------------------------------------------------------------------------
 #include "bodies/sensor_row_adjoint.h"
 
 static void pull(LANE(pbAdjoint) *a, int i, const lane *bar) {
