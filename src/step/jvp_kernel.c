@@ -22,7 +22,6 @@
 #include "step/jvp.h"
 #include "step/jvp_parts.h"
 #include "step/kernels.h"
-#include "step/second.h"
 
 // Parameters of the model itself, which is all that kernels read: those of a policy are its own, at the end.
 static size_t own_params(const pbModel *m) {
@@ -53,7 +52,7 @@ pbStatus pbJvp_Create(pbContext *ctx, const pbModel *m, pbRoom room, void **bloc
 void pbJvp_Destroy(pbContext *ctx, void *block) {
   pbJvp *j = block;
   if (!j) return;
-  pbSecond_Destroy(ctx, j->second);
+  PB_ASSERT(!j->second);
   pbWork_Close_c(&j->w);
   pbContext_Free(ctx, j);
 }

@@ -21,6 +21,6 @@ const char *pbSecond_Lacks(const pbModel *m);
 // pbStep_Second of a step, with the pullback itself.
 struct pbScratch;
 PB_NODISCARD pbStatus pbStep_SecondRecord(struct pbScratch *s, const pbStepRecord *step, const pbSecond *second, double *bar);
-void pbSecond_Destroy(pbContext *ctx, void *second);  // what the handle keeps of it; NULL is fine
+void pbSecond_Drop(pbContext *ctx, void *handle);  // what the handle keeps of it, before the handle goes; NULL is fine
 
 #endif

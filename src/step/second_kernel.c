@@ -67,11 +67,13 @@ pbStatus pbSecond_Make(pbContext *ctx, void *handle) {
   return status;
 }
 
-void pbSecond_Destroy(pbContext *ctx, void *second) {
-  pbSecondRoom *s = second;
+void pbSecond_Drop(pbContext *ctx, void *handle) {
+  pbJvp *j = handle;
+  pbSecondRoom *s = j ? j->second : NULL;
   if (!s) return;
   pbVjp_Destroy_lanes_c(ctx, s->adjoint);
   pbContext_Free(ctx, s);
+  j->second = NULL;
 }
 
 const char *pbSecond_Error(const void *handle) { return ((const pbJvp *)handle)->w.error; }

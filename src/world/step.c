@@ -15,6 +15,7 @@
 #include "impact/impact.h"
 #include "model/mocap.h"
 #include "step/jvp.h"
+#include "step/second.h"
 #include "step/scratch.h"
 #include "step/vjp.h"
 #include "world/cached.h"
@@ -207,6 +208,7 @@ void pbScratch_Destroy(pbScratch *s) {
   pbHistoryWork_Destroy(s);
 
   pbWork_Close_r(&s->w);
+  pbSecond_Drop(ctx, s->complex_work);
   pbJvp_Destroy(ctx, s->complex_work);
   s->variant->vjp_one_destroy(ctx, s->adjoint_one);
   s->variant->vjp_lanes_destroy(ctx, s->adjoint_lanes);
