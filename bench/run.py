@@ -22,7 +22,7 @@ ASSETS = "build/venv/lib/python3*/site-packages/gymnasium/envs/mujoco/assets"
 # Required ratios: Pullback's time by MuJoCo's step; of Jacobians mjd_transitionFD's time by Pullback's, at least.
 SMALL = {"step": 1.0, "forward+backward": 1.5}
 LARGE = {"step": 0.7, "vjp": 0.4, "vjp in a rollout": 0.4, "forward+backward": 1.0}
-JACOBIAN = {6: 5, 14: 30, 23: 45, 62: 120}
+JACOBIAN = {6: 9, 14: 18, 23: 28, 62: 80}
 LENGTHS = {"kept by thin": 1.03, "program: gradient by forward": 1.35}  # rollouts of 50 to 4 000 steps (bench/rollouts.c); at most
 HARD = 5.0  # hard contact, solved and pulled back, by the soft step and its pullback without a helpful start; at most
 LCP_COLUMNS = ["scene", "dof", "contacts", "quantity", "solve_us", "pullback_us", "iterations", "by_soft_cold", "by_soft_warm", "required", "holds"]
