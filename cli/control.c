@@ -89,8 +89,10 @@ static pbStatus run_control(cliApp *app, pbControl *control, const Names *names,
   pbStatus status = pbControl_Run(control, &options, result);
   cliProgress_End(&progress);
 
-  if (status == pb_interrupted)
+  bool written = result->steps > 0;
+  if (status == pb_interrupted && written)
     fprintf(cli_err, "pullback control: %s: %s, %s\n", pbContext_Error(app->ctx), names->record, names->table);
+  else if (status == pb_interrupted) fprintf(cli_err, "pullback control: %s\n", pbContext_Error(app->ctx));
   if (status == pb_interrupted || (status == pb_ok && cliSignals_Caught())) return pb_interrupted;
   cliSignals_Undefer();
   return status;

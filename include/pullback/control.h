@@ -18,7 +18,7 @@ PB_API PB_NODISCARD pbStatus pbTask_Gains(pbTask *task, const double *z, int tra
 // A plan of a task (docs/task.md) that "ilqr" can solve, with one trajectory, whose variables are controls alone: its steps are
 // the horizon, its start the first guess. The task is borrowed, and not to be used while there is a controller of it; Destroy
 // gives it back as it was. One thread makes plans and changes; any thread may ask Feedback, FeedbackAt, Get and Copy meanwhile.
-// After Create no call takes memory.
+// After Create no call takes memory but SetParameter where constants are recomputed.
 typedef struct pbMpc pbMpc;
 // pb_bad_input: the task is not such a one, with the reason.
 PB_API PB_NODISCARD pbStatus pbMpc_Create(pbContext *ctx, pbTask *task, pbMpc **mpc);
@@ -141,7 +141,8 @@ typedef struct pbControlResult {
 } pbControlResult;
 // options NULL: none. However it ends, `result` is of what was done, and that is in the files. pb_interrupted: the progress
 // function asked for it. pb_file: another process as plant was silent, ended or said what it may not, with the number of its line
-// and the reason. pb_not_finite and others of its kind: the plant's model cannot go on. pb_bad_input: a record of another run.
+// and the reason. pb_not_finite and others of its kind: the plant's model cannot go on. pb_bad_input: a record of another run,
+// one with other states.
 PB_API PB_NODISCARD pbStatus pbControl_Run(pbControl *control, const pbControlOptions *options, pbControlResult *result);
 
 #ifdef __cplusplus

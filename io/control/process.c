@@ -199,8 +199,9 @@ static pbStatus make_room(pbPlant *plant) {
   memmove(p->buffer, p->buffer + p->used, p->filled - p->used);
   p->filled -= p->used;
   p->used = 0;
-  if (p->filled < p->room / 2) return pb_ok;
-  if (p->room >= LONGEST_LINE) {
+  bool longest = p->room >= LONGEST_LINE;
+  if (p->filled < (longest ? p->room : p->room / 2)) return pb_ok;
+  if (longest) {
     p->line++;
     return fail(plant, "longer than %d MiB", LONGEST_LINE >> 20);
   }
@@ -341,6 +342,10 @@ static pbStatus take_answer(pbPlant *plant, const json_t *answer, bool first) {
 
   double time = json_number_value(t), before = first ? -1e9 : plant->time;
   if (!(time >= before && time <= 1e9)) return fail(plant, "t: expected a time from %.9g on, found %.9g", before, time);
+
+  // one that stands still would never come to the end of the run
+  bool stands = time == before && !json_is_true(done);
+  if (stands) return fail(plant, "t: expected a time after %.9g, that of the answer before", before);
   pbStateField clock;
   if (pbPlant_Field(plant->model, "time", &clock)) plant->x[clock.offset] = time;
   if (!pbState_Readable(plant->model, plant->x, text, sizeof text)) return fail(plant, "%s", text);
@@ -348,6 +353,13 @@ static pbStatus take_answer(pbPlant *plant, const json_t *answer, bool first) {
   plant->time = time;
   plant->done = json_is_true(done);
   return pb_ok;
+}
+
+// Whether there is more than was asked for, read or not.
+static bool is_ahead(const Process *p) {
+  struct pollfd look = {.fd = p->from, .events = POLLIN};
+  bool more = poll(&look, 1, 0) > 0 && (look.revents & (POLLIN | POLLHUP)) == POLLIN;
+  return more || p->filled > p->used;
 }
 
 static pbStatus said_unasked(pbPlant *plant) {
@@ -365,8 +377,7 @@ static pbStatus ask(pbPlant *plant, pbDraft *draft, bool first) {
   PB_TRY(pbDraft_End(draft, &text, &length));
 
   // an answer too many would be taken for the next one
-  bool ahead = p->filled > p->used;
-  pbStatus status = ahead ? said_unasked(plant) : write_line(plant, text, length);
+  pbStatus status = is_ahead(p) ? said_unasked(plant) : write_line(plant, text, length);
   pbContext_Free(plant->ctx, text);
   PB_TRY(status);
 

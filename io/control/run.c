@@ -29,6 +29,7 @@ typedef struct Run {
   double began, saved, saving;                          // by the clock: the run, the last time it was saved, what that took
   const double *iterations, *starts;                    // of a record: of its plans, the steps that these began at
   int recorded;
+  const pbArrays *record;  // NULL: none
 } Run;
 
 // ---- before it begins -------------------------------------------------------------------------------------------------------
@@ -134,17 +135,23 @@ static pbStatus check_record(Run *r, const pbArrays *set) {
   return pb_ok;
 }
 
-// It begins where this run does.
-static pbStatus check_start(const Run *r, const pbArrays *set) {
+// It has the state that this run is at.
+static pbStatus check_state(const Run *r, const pbArrays *set) {
+  size_t row = (size_t)r->plant.steps;
   for (int i = 0; i < pbModel_StateFieldCount(r->plant.model); i++) {
     pbStateField field = pbModel_StateFieldAt(r->plant.model, i);
     const pbArray *rows = pbArrays_Find(set, field.name);
     size_t width = (size_t)field.size;
     if (!width || strcmp(field.name, "qacc_warmstart") == 0) continue;
-    if (!rows || rows->type != pb_arrayReal || rows->ndim < 1 || !rows->shape[0] || rows->count != rows->shape[0] * width ||
-        memcmp(rows->reals, r->plant.x + field.offset, width * sizeof(double)) != 0)
+    bool good = rows && rows->type == pb_arrayReal && rows->ndim >= 1 && rows->shape[0];
+    good = good && rows->count == rows->shape[0] * width;
+    if (good && row >= rows->shape[0]) continue;
+    if (good && memcmp(rows->reals + row * width, r->plant.x + field.offset, width * sizeof(double)) == 0) continue;
+    if (row == 0)
       return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: the record of another run: it begins with another %s",
                             r->options->replay, field.name);
+    return pbContext_Fail(r->ctx, pb_bad_input, "%.400s: the record of another run: after step %zu it has another %s",
+                          r->options->replay, row - 1, field.name);
   }
   return pb_ok;
 }
@@ -290,6 +297,7 @@ static void keep_sensors(const Run *r) {
 
 static pbStatus make_step(Run *r) {
   pbControlLog *log = &r->control->log;
+  if (r->record) PB_TRY(check_state(r, r->record));
   measure(r);
   PB_TRY(decide(r));
   const double *ctrl = delayed(r);
@@ -300,7 +308,11 @@ static pbStatus make_step(Run *r) {
   pbStatus status = r->plant.kind->step(&r->plant, ctrl);
   if (status == pb_ok) keep_sensors(r);
   else log->steps--;
-  if (status == pb_ok) status = pbControlLog_Add(r->ctx, log, &r->plant, NULL);
+  if (status != pb_ok) return status;
+
+  // without room for the state after it there is no such step
+  status = pbControlLog_Add(r->ctx, log, &r->plant, NULL);
+  if (status != pb_ok) log->steps--;
   return status;
 }
 
@@ -349,7 +361,8 @@ static pbStatus begin(Run *r, const pbArrays *record) {
   uint64_t seed = o->has_seed ? o->seed : c->seed;
   r->rng = pbRng_Seed(seed);
   PB_TRY(r->plant.kind->reset(&r->plant, seed));
-  if (record) PB_TRY(check_start(r, record));
+  if (record) PB_TRY(check_state(r, record));
+  r->record = record;
   return pbControlLog_Add(r->ctx, &c->log, &r->plant, NULL);
 }
 

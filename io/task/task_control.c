@@ -71,6 +71,11 @@ static pbStatus check_alike(pbTaskReader *r, const pbModel *plan, const pbModel 
                              field.size, field.name, there ? other.size : 0);
   }
   PB_TRY(check_names(r, plan, plant, pb_objJoint, "joint"));
+  for (int i = 0; i < plan->njnt; i++) {
+    if (plan->njnt == plant->njnt && plan->jnt_type[i] == plant->jnt_type[i]) continue;
+    return pbTaskReader_Fail(r, pb_bad_input, "joint %d ('%.80s') is of another type in the plant", i,
+                             pbModel_Name(plan, pb_objJoint, i));
+  }
   return check_names(r, plan, plant, pb_objActuator, "actuator");
 }
 
@@ -165,6 +170,7 @@ static pbStatus read_push(pbTaskReader *r, const json_t *object, pbPush *push) {
   if (joint) return read_jump(r, object, push);
 
   PB_TRY(read_name(r, object, "body", pb_objBody, &push->body));
+  if (push->body == 0) return pbTaskReader_FailAt(r, "body", "the world cannot be pushed");
   if (json_object_get(object, "velocity")) return pbTaskReader_FailAt(r, "velocity", "is a joint's; a body has force and torque");
   if (!json_object_get(object, "force") && !json_object_get(object, "torque"))
     return pbTaskReader_Fail(r, pb_bad_input, "expected \"force\" or \"torque\"");
@@ -261,6 +267,8 @@ static pbStatus read_control(pbTaskReader *r, const json_t *root, pbTask *task) 
   const json_t *own = json_object_get(root, "control");
   pbControl *c = r->control;
   PB_TRY(pbTask_ReadWhole(r, root, task));
+  if (!pbPoses_AreModels(task, &task->trajectories[0]))
+    return pbTaskReader_Fail(r, pb_unsupported, "mocap bodies of a plant stand where its model says; the task has other poses");
 
   // without the key plans are made of the task as it is
   c->seed = task->optimizer.seed;

@@ -105,6 +105,24 @@ static pbStatus open_stage(const Staged *s, pbTask **opened) {
   return pbTask_UsePool(now, task->pool);
 }
 
+// A method that cannot do a stage is told of before the first one runs, not after an hour.
+static pbStatus check_methods(const Staged *s) {
+  pbTask *task = s->task;
+  for (int k = s->done; k < task->stage_count; k++) {
+    pbTask *stage = task;
+    char why[1000];
+    if (k + 1 < task->stage_count) PB_TRY(pbTask_Again(task->ctx, task, k + 1, &stage));
+    pbStatus status = pbTask_CheckMethod(stage, s->options->method);
+    if (stage != task) pbTask_Destroy(stage);
+    if (status == pb_ok) continue;
+
+    snprintf(why, sizeof why, "%s", pbContext_Error(task->ctx));
+    return pbContext_Fail(task->ctx, status, "%.200s: %s", task->stages[k].name, why);
+  }
+
+  return pb_ok;
+}
+
 static void close_stage(const Staged *s, pbTask *stage) {
   if (stage != s->task) pbTask_Destroy(stage);
 }
@@ -166,6 +184,7 @@ static pbStatus run_stage(Staged *s, pbRunResult *result) {
 static pbStatus begin(Staged *s) {
   pbTask *task = s->task;
   PB_TRY(load_past(s));
+  PB_TRY(check_methods(s));
   PB_TRY(open_stage(s, &s->now));
   if (!s->loaded && task->moved) pbTask_Carry(task, task->start, s->now, s->now->start);
 
@@ -176,7 +195,11 @@ static pbStatus begin(Staged *s) {
 static pbStatus go_on(Staged *s, const double *z) {
   pbTask *next, *before = s->now;
   s->done++;
-  PB_TRY(open_stage(s, &next));
+  pbStatus status = open_stage(s, &next);
+  if (status != pb_ok) {
+    close_stage(s, next);
+    return status;
+  }
   pbTask_Carry(before, z, next, next->start);
   next->history = before->history;
   close_stage(s, before);

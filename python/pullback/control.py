@@ -135,7 +135,8 @@ class Mpc:
 
     def control(self, state: State | ArrayLike | Mapping[str, ArrayLike], *, time: float = 0.0, at: float | None = None) -> Array:
         """Controls (nu,) at a state, `time` seconds after the one that plan was last called with: the plan's, with its answer to how far the
-        state is off, within the limits of the task's variables. Before the first plan those of the task's start.
+        state is off, within the limits of the task's variables. Within a step the plan's state is on the line to the next; its controls are held.
+        Before the first plan those of the task's start.
 
         at    s, in place of time, on the clock of plans, the sum of all elapsed: for a thread that does not know which plan another one makes
         """
@@ -162,6 +163,9 @@ class Mpc:
         Raises ArgumentError with the name and what was expected, and InputError where the model has no meaning with a parameter: what stands before it here
         is set, it and what comes after it are not.
         """
+        for what, given in (("targets", targets), ("weights", weights), ("bounds", bounds), ("parameters", parameters)):
+            if given is not None and not isinstance(given, Mapping):
+                raise ArgumentError(f"{what}: expected a dict of names, found {type(given).__name__}")
         for name, target in (targets or {}).items():
             self._mpc.set("target", name, np.ravel(real(target, name)))
         for name, weight in (weights or {}).items():

@@ -64,6 +64,8 @@ static pbStatus check_task(pbContext *ctx, const pbTask *task) {
   for (int i = 0; i < task->variable_count && !why; i++) {
     if (task->variables[i].kind != pb_varyControl) why = "a variable is none of controls";
   }
+  if (!why && task->second_order && task->gradient != pb_gradientExact)
+    why = "second derivatives (\"second_order\") are those of mode 'exact'";
   if (!why && task->stage_count) why = "it has stages";
   if (!why && task->trajectories[0].steps < 1) why = "its horizon has no step";
   return why ? pbContext_Fail(ctx, pb_bad_input, "%.400s: it cannot be planned again and again: %s", task->name, why) : pb_ok;

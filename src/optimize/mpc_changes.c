@@ -149,7 +149,7 @@ static void put_row(const pbTerm *t, const double *from, bool one, double *row) 
   for (int i = 0; i < count; i++) row[rotations ? i : t->parts[i].target] = from[one ? 0 : i];
 }
 
-// Quaternions of zeros, which have no direction.
+// Quaternions of zeros, or too long for numbers, which have no direction.
 static bool has_zero_quaternion(const pbTerm *t, const double *row, bool one) {
   for (int i = 0; i < t->part_count; i++) {
     double norm = 0;
@@ -160,7 +160,7 @@ static bool has_zero_quaternion(const pbTerm *t, const double *row, bool one) {
       double q = row[one ? 0 : t->parts[i].target + k];
       norm += q * q;
     }
-    if (norm <= 1e-12) return true;
+    if (!(norm > 1e-12) || isinf(norm)) return true;
   }
 
   return false;
@@ -235,6 +235,8 @@ pbStatus pbMpc_SetWeight(pbMpc *mpc, const char *term, double weight) {
   // all of them first
   for (const pbTerm *t; (t = next_term(mpc, term, &i));) {
     if (t->constraint && !(weight > 0)) return refuse(mpc, term, "expected a weight of more than 0, for it is a constraint");
+    if (t->constraint && !(weight >= 1e-100 && weight <= 1e100))
+      return refuse(mpc, term, "expected a weight from 1e-100 to 1e100, for it is a constraint");
   }
 
   i = -1;

@@ -252,13 +252,34 @@ static pbStatus refuse_gauss_newton(const pbTask *task) {
                         task->name, term ? term->name : "");
 }
 
+static pbStatus check_second_order(const pbTask *task) {
+  if (!task->second_order || task->gradient == pb_gradientExact) return pb_ok;
+  return pbContext_Fail(
+      task->ctx, pb_bad_input,
+      "%.400s: optimizer.second_order: second derivatives are those of mode \"exact\", and the task's is \"%s\"", task->name,
+      pbGradientKind_Name(task->gradient));
+}
+
+pbStatus pbTask_CheckMethod(const pbTask *task, const char *asked) {
+  pbMethod method = task->optimizer.method;
+  if (asked && !pbMethod_Find(asked, &method)) return pb_ok;  // who runs it says so
+  if (method == pb_methodGaussNewton && task->m == 0) return refuse_gauss_newton(task);
+
+  const char *why = pbTaskSweep_WhyNot(task);
+  if (why && method == pb_methodGaussNewton && task->jacobian == pb_jacobianSweep)
+    return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.jacobian: a sweep is not possible: %s", task->name, why);
+  if (method != pb_methodIlqr) return pb_ok;
+  if (why) return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.method: ilqr is not possible: %s", task->name, why);
+  return check_second_order(task);
+}
+
 static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerOptions *o) {
   pbTask *task = l->task;
   char text[200];
   if (options->has_seed) o->seed = options->seed;
   if (options->method && !pbMethod_Find(options->method, &o->method))
     return pbContext_Fail(task->ctx, pb_bad_argument, "%s", pbMethod_Unknown(options->method, text, sizeof text));
-  if (o->method == pb_methodGaussNewton && task->m == 0) return refuse_gauss_newton(task);
+  PB_TRY(pbTask_CheckMethod(task, options->method));
 
   l->method = o->method;
   task->has_gains = o->method == pb_methodIlqr;
@@ -276,8 +297,6 @@ static pbStatus choose_sweep(Loop *l) {
   if (l->method != pb_methodGaussNewton || task->jacobian == pb_jacobianDense) return pb_ok;
 
   const char *why = pbTaskSweep_WhyNot(task);
-  if (why && task->jacobian == pb_jacobianSweep)
-    return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.jacobian: a sweep is not possible: %s", task->name, why);
   if (why || (task->jacobian == pb_jacobianAuto && !pbTaskSweep_Pays(task))) return pb_ok;
 
   return pbTaskSweep_Create(task, &l->sweep);
@@ -286,15 +305,6 @@ static pbStatus choose_sweep(Loop *l) {
 static pbStatus choose_shooting(Loop *l) {
   pbTask *task = l->task;
   if (l->method != pb_methodIlqr) return pb_ok;
-
-  const char *why = pbTaskSweep_WhyNot(task);
-  if (why) return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.method: ilqr is not possible: %s", task->name, why);
-
-  if (task->second_order && task->gradient != pb_gradientExact)
-    return pbContext_Fail(
-        task->ctx, pb_bad_input,
-        "%.400s: optimizer.second_order: second derivatives are those of mode \"exact\", and the task's is \"%s\"", task->name,
-        pbGradientKind_Name(task->gradient));
 
   return pbTaskShooting_Create(task, &l->shooting);
 }

@@ -421,6 +421,8 @@ struct pbTask {
 
 void pbTask_DropTrajectory(const pbTask *task, pbTrajectory *tr);  // as if nothing of it had been read
 void pbTask_FreeStarts(pbTask *task);
+// What the task's method, or one instead of it (NULL: none), cannot do with the task, before a run.
+PB_NODISCARD pbStatus pbTask_CheckMethod(const pbTask *task, const char *instead);
 // ---- carry.c: z of a task with the same variables, whose trajectories may have other lengths, as unknowns of `to` (n): knots of
 // controls and paths by what was at their moment, beyond the last step the last one.
 void pbTask_Carry(const pbTask *from, const double *z, const pbTask *to, double *out);

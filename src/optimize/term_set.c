@@ -61,7 +61,7 @@ bool pbTerm_NormalizeTarget(const pbTerm *t, double *row) {
     // one for each of the three parts that use it: the first of them does it, for the others nothing is left to do
     for (int k = 0; k < 4; k++) norm += q[k] * q[k];
     if (isnan(norm)) q[0] = q[1] = q[2] = q[3] = NAN;
-    if (norm <= 1e-12) return false;
+    if (norm <= 1e-12 || isinf(norm)) return false;
     for (int k = 0; k < 4; k++) q[k] /= sqrt(norm);
   }
 

@@ -148,7 +148,8 @@ def test_bits_threads_and_replays(run, tmp_path):
 
     # counts that no clock has made: plans have as many, unless they converge before
     made = numbers(tmp_path / "late.npz")
-    np.savez(tmp_path / "made.npz", **{**made, "plan/iterations": np.resize([1., 2, 4], 50)})
+    begun = {name: made[name][:1] for name in ("qpos", "qvel", "time")}  # its states would be others
+    np.savez(tmp_path / "made.npz", **{**made, **begun, "plan/iterations": np.resize([1., 2, 4], 50)})
     run("control", "late.json", "-q", "--replay", "made.npz", "-o", "counted.npz", cwd=tmp_path)
     counted = numbers(tmp_path / "counted.npz")["plan/iterations"]
     assert (counted <= np.resize([1, 2, 4], 50)).all() and set(counted) >= {1, 2} and not np.array_equal(counted, made["plan/iterations"])
@@ -159,6 +160,10 @@ def test_bits_threads_and_replays(run, tmp_path):
     run("control", "half.json", "-q", "-o", "half.npz", cwd=tmp_path)
     assert "25 plans with" in run("control", "t.json", "--replay", "half.npz", "-o", "on.npz", cwd=tmp_path).stdout
     assert one == (tmp_path / "on.npz").read_bytes()
+
+    # of another seed the states are others
+    said = run("control", "t.json", "--replay", "half.npz", "--seed", 5, "-o", "other.npz", cwd=tmp_path, code=3).stderr
+    assert "the record of another run: after step" in said
 
     # what is no record of this run
     np.savez(tmp_path / "none.npz", qpos=[[0, 0]])
