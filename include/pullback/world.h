@@ -197,7 +197,8 @@ typedef struct pbSecond {
 } pbSecond;
 // Exact to rounding (complex step of the pullback's source, active set frozen). Not by parameters, though the direction may move
 // them. pb_bad_input, by name: deformables, policies, delays; contact methods but soft and penalty; noslip_iterations; forces of
-// a medium; contacts of pairs of shapes without a closed form (ellipsoids, cylinders and meshes with each other and with boxes).
+// a medium; contacts, and sensors of distances, of pairs of shapes without a closed form (ellipsoids, cylinders and meshes with
+// each other, with boxes and with capsules; ellipsoids with spheres; height fields; distances of two boxes).
 PB_API PB_NODISCARD pbStatus pbStep_Second(const pbModel *model, const double *theta, const double *record, const pbInput *input,
                                            pbScratch *scratch, const pbSecond *second);
 

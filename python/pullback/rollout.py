@@ -819,7 +819,7 @@ class Rollout(RolloutArrays):
 
         A (N, n, n), B (N, n, nu), of a batch with an axis of worlds before. sensors=True: also C (N, nsensordata, n), D (N, nsensordata, nu),
         those of sensordata. wrt: what B and D are by: of "ctrl", "mocap_pos", "mocap_rot" (3 nmocap columns each), side by side in this
-        order. Raises ArgumentError after close.
+        order. They are those of the steps as taken, with gradient="smooth" too. Raises ArgumentError after close.
         """
         run, m, count = self._open(), self.model, self.batch or 1
         n, ns = len(m.tangent_names), m.nsensordata

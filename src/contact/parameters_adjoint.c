@@ -56,8 +56,35 @@ void LANE(pbRow_PullRegularization)(const NUM(pbConstraints) *w, const NUM(pbRow
   bar->friction[0] -= g[0] * (2 / mu + (some ? 2 * mu / (1 + mu * mu) : 0));
 }
 
+#if PB_IS_COMPLEX
+// At a residual of zero the impedance has no slope, but that of a quadratic sigmoid, the default, grows from there:
+// d = d0 + (d1 - d0) (x / width)^2 / mid. The slope by each entry of the residual is this times the entry.
+static num slope_by_residual(const NUM(pbConstraints) *w, const NUM(pbRow) *r) {
+  const num *solimp, *unused;
+  NUM(pbRow_Parameters)(w, r, &solimp, &unused);
+  num d0 = num_clip(solimp[0], 1e-4, 0.9999), d1 = num_clip(solimp[1], 1e-4, 0.9999), width = solimp[2];
+  if (pb_mixing(w->m, r->kind) || pb_before_touch(r) || re(width) <= 1e-15 || re(solimp[4]) != 2) return num_make(0, 0);
+  return 2 * (d1 - d0) / (num_clip(solimp[3], 1e-4, 0.9999) * width * width);
+}
+
+static bool at_zero(const NUM(pbRow) *r) {
+  for (int i = 0; i < (pb_vector_residual(r) ? r->dim : 1); i++) {
+    if (re(r->pos[i]) != (pb_vector_residual(r) ? 0 : re(r->margin))) return false;
+  }
+  return true;
+}
+#endif
+
 // The impedance depends on the residual (connect, weld: on its norm).
-static void pull_impedance_distance(const NUM(pbRow) *r, row_bar *bar) {
+static void pull_impedance_distance(const NUM(pbConstraints) *w, const NUM(pbRow) *r, row_bar *bar) {
+#if PB_IS_COMPLEX
+  if (at_zero(r)) {
+    num g = bar->imp * slope_by_residual(w, r);
+    for (int i = 0; i < (pb_vector_residual(r) ? r->dim : 1); i++) bar->pos[i] += g * num_make(0, im(r->pos[i]));
+    return;
+  }
+#endif
+  (void)w;
   if (r->dimp == 0) return;
   lane g = bar->imp * r->dimp;
   bar->margin -= g;
@@ -98,7 +125,7 @@ void LANE(pbRow_PullReference)(const NUM(pbConstraints) *w, const NUM(pbRow) *r,
 
   // A bounce has b = (1 + restitution) / h.
   if (law == pb_normalBounce) bar->restitution = bar->b / w->p.timestep[0];
-  pull_impedance_distance(r, bar);
+  pull_impedance_distance(w, r, bar);
 }
 
 #if PB_LANES == 1

@@ -102,7 +102,10 @@ static inline loss_slopes dof_loss_slopes(const NUM(pbMechanism) *w, int i) {
   double rest_sign = sign_of(re(more[0] * w->qfrc_actuator[i] - more[1] * w->qfrc_load[i]));
   loss_slopes d = {0, sign * load[0] + s * (rest_sign * more[0] + 2 * share[0] * quad[0] * w->qfrc_actuator[i]),
                    -sign * load[1] + s * (-rest_sign * more[1] + 2 * share[1] * quad[1] * w->qfrc_load[i])};
-  // At rest the mean of both sides, which is zero.
+  // At rest the mean of both sides, which is zero; that of a square, the default, goes on from there.
+  const num scale = PB_TERM(w, dof_stribeck)[i];
+  if (PB_IS_COMPLEX && re(v) == 0 && re(scale) > 0 && re(PB_TERM(w, dof_stribeckpower)[i]) == 2)
+    d.velocity = -2 * v / (scale * scale) * rest_level(w, i);
   if (re(v) != 0 && re(s) > 0) d.velocity = -s * exponent * PB_TERM(w, dof_stribeckpower)[i] / v * rest_level(w, i);
   return d;
 }

@@ -4,6 +4,8 @@
 
 #if PB_LANES > 1
 
+#include <math.h>
+
 #include "base/assert.h"
 #include "contact/row.h"
 #include "eval/stages.h"
@@ -167,11 +169,19 @@ static bool without_rows(const NUM(pbWork) *w) {
   return true;
 }
 
+// Do dampers outweigh inertia anywhere? What Mhat mu has without their share is rounding there.
+static bool dampers_outweigh(const NUM(pbWork) *w) {
+  for (int i = 0; i < w->m->nv; i++) {
+    if (w->p.timestep[0] * fabs(w->damp[i]) * w->Mhat_Dinv[i] > 0.4) return true;
+  }
+  return false;
+}
+
 // M mu; under Euler's method, whose damping is of single dofs, it is Mhat mu less the dampers' share, Mhat mu being h times the
 // unit vectors.
 static void multiply_mass(const NUM(pbWork) *w, int first, int behind, int used, const lane *mu, lane *product) {
   double h = w->p.timestep[0];
-  if (w->m->integrator != pb_intEuler) {
+  if (w->m->integrator != pb_intEuler || dampers_outweigh(w)) {
     memset(product, 0, (size_t)(strips * w->m->nv) * sizeof(lane));
     add_product(&w->t->M, w->M, used, mu, product);
     return;

@@ -340,6 +340,25 @@ def test_jacobians_of_kept_evaluations_are_those_of_records(model):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("damping", (1e-3, 1, 100))
+def test_jacobians_where_dampers_outweigh_inertia(damping):
+    """Twelve light hinges, a row that acts: rows beside forward derivatives, by the largest entry of each."""
+    inner = ""
+    for k in range(12):
+        loss = 'frictionloss=".01"' if k == 0 else ""
+        axis = ("0 1 0", "1 0 0", "0 0 1")[k % 3]
+        inner = (f'<body pos="0 0 -.05"><joint axis="{axis}" damping="{damping}" {loss}/>'
+                 f'<geom type="capsule" size=".005" fromto="0 0 0 .01 0 -.05" mass=".001" contype="0" conaffinity="0"/>{inner}</body>')
+    chain = pb.loads(f'<mujoco><option timestep=".01" integrator="Euler"/><worldbody>{inner}</worldbody></mujoco>')
+    start = chain.init()
+    start.qvel[:] = np.sin(1 + np.arange(12))
+    r = chain.rollout(start, steps=1)
+    A, n = r.linearize()[0][0], 24
+    ways = np.eye(n)
+    forward = np.concatenate([r.jvp(directions=n, qpos=ways[:, :12], qvel=ways[:, 12:]).x[:, -1, :n]]).T
+    assert (np.abs(A - forward).max(1) <= 1e-6 * np.abs(forward).max(1)).all()    # 2e-3 where M mu is a difference
+
+
 def test_a_rollout_owns_what_it_was_given(model):
     ctrl, mass, s = np.ones((5, 2)), np.array(model.params["body_mass"]), model.init()
     r = model.rollout(s, ctrl, params={"body_mass": mass})

@@ -383,9 +383,59 @@ static void test_memory(void **state) {
   }
 }
 
+// Bodies held by equalities of every kind, at the reference where all of them are met exactly, at rest: the curvature of their
+// impedance begins there.
+static const char held[] =
+    "<mujoco><option timestep='0.004'/><worldbody>"
+    "<body name='box' pos='0 0 1'><freejoint/><geom type='box' size='.1 .08 .06'/></body>"
+    "<body name='bar' pos='1 0 1'><joint type='ball' damping='.1'/><geom type='capsule' size='.03' fromto='0 0 0 .4 0 "
+    ".1'/></body>"
+    "<body pos='2 0 1'><joint name='a' axis='0 1 0'/><geom type='capsule' size='.03' fromto='0 0 0 .3 0 0'/></body>"
+    "<body pos='3 0 1'><joint name='b' axis='0 1 0' damping='.2'/><geom type='capsule' size='.03' fromto='0 0 0 .2 0 .1'/></body>"
+    "</worldbody><tendon><fixed name='t'><joint joint='a' coef='.5'/><joint joint='b' coef='-1.5'/></fixed></tendon>"
+    "<equality><weld body1='box'/><connect body1='bar' anchor='.4 0 .1'/><joint joint1='a' joint2='b' polycoef='0 1 .5 0 0'/>"
+    "<tendon tendon1='t'/></equality></mujoco>";
+
+static void test_met_exactly(void **unused) {
+  (void)unused;
+  World w = open_world(held, "Euler", "pyramidal");
+  pbScratch *s;
+  good(w.ctx, pbScratch_Create(w.ctx, w.model, NULL, &s));
+  good(w.ctx, pbState_Init(w.ctx, w.model, w.theta, -1, w.x0));
+  double *record = zeros((size_t)pbTape_Size(w.model)), *x = zeros((size_t)w.nx), *from = zeros((size_t)w.nx);
+  double d[most], seed_of[most], exact[most] = {0}, side[2][most] = {{0}}, largest = 0;
+  for (int i = 0; i < w.n; i++) {
+    d[i] = cos(i + 1.0);
+    seed_of[i] = sin(3 * i + 1.0);
+  }
+
+  const double h = 1e-6, moves[3] = {h, -h, 0};
+  for (int k = 0; k < 3; k++) {
+    memcpy(from, w.x0, (size_t)w.nx * sizeof *from);
+    pbState_Move(w.model, from, d, moves[k]);
+    memcpy(x, from, (size_t)w.nx * sizeof *x);
+    good(w.ctx, pbStep_Forward(w.model, w.theta, x, &(pbInput){0}, s, NULL));
+    pbTape_Record(w.model, from, s, record);
+    if (k < 2) good(w.ctx, pbStep_Vjp(w.model, w.theta, record, &(pbInput){0}, seed_of, NULL, s, side[k], NULL, NULL));
+  }
+  const pbDirection along = {.x = d};
+  const pbSecond second = {.direction = &along, .next = seed_of, .x = exact};
+  good(w.ctx, pbStep_Second(w.model, w.theta, record, &(pbInput){0}, s, &second));
+
+  for (int i = 0; i < w.n; i++) largest = fmax(largest, fabs(exact[i]));
+  assert_true(largest > 1);
+  for (int i = 0; i < w.n; i++) assert_true(fabs(exact[i] - (side[0][i] - side[1][i]) / (2 * h)) < 1e-4 * largest);
+
+  free(record);
+  free(x);
+  free(from);
+  pbScratch_Destroy(s);
+  close_world(&w);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pendulum), cmocka_unit_test(test_rollout),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
-                                     cmocka_unit_test(test_parameters)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pendulum),   cmocka_unit_test(test_rollout),
+                                     cmocka_unit_test(test_refused),    cmocka_unit_test(test_memory),
+                                     cmocka_unit_test(test_parameters), cmocka_unit_test(test_met_exactly)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
