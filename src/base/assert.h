@@ -43,14 +43,14 @@ static inline bool pb_allFinite(const double *x, size_t n) {
   double sum = 0;
   size_t i = 0;
 
-  // x - x is zero, or not a number.
+  // 0 x is zero, or not a number.
   for (; i + 4 <= n; i += 4) {
     memcpy(&c, x + i, sizeof c);
     memcpy(&d, x + i + 2, sizeof d);
-    a += c - c;
-    b += d - d;
+    a += 0 * c;
+    b += 0 * d;
   }
-  for (; i < n; i++) sum += x[i] - x[i];
+  for (; i < n; i++) sum += 0 * x[i];
   return sum + (a[0] + a[1]) + (b[0] + b[1]) == 0;
 }
 
