@@ -78,6 +78,8 @@ class Mpc:
     """Model predictive control of a task (docs/task.md) that "ilqr" can solve, with one trajectory whose variables are controls.
 
     The task's steps are the horizon, its start the first guess, its loss what is to be small over the horizon from now on.
+    Times of the task are those of the horizon: poses that it gives to mocap bodies, controls that are no unknowns and targets over
+    time begin anew with every plan (set changes targets in between).
 
         mpc = pb.Mpc("balance.json")
         while True:

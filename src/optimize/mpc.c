@@ -57,15 +57,13 @@ static pbStatus attempt(void *user, const double *z, double alpha, double *trial
 
 // ---- life ---------------------------------------------------------------------------------------------------------------
 static pbStatus check_task(pbContext *ctx, const pbTask *task) {
-  const char *why = pbTaskSweep_WhyNot(task);
+  const char *why = pbTaskShooting_WhyNot(task);
 
   // what it cannot be though iLQR could
   if (task->trajectory_count != 1) why = "it has several trajectories";
   for (int i = 0; i < task->variable_count && !why; i++) {
     if (task->variables[i].kind != pb_varyControl) why = "a variable is none of controls";
   }
-  if (!why && task->second_order && task->gradient != pb_gradientExact)
-    why = "second derivatives (\"second_order\") are those of mode 'exact'";
   if (!why && task->stage_count) why = "it has stages";
   if (!why && task->trajectories[0].steps < 1) why = "its horizon has no step";
   return why ? pbContext_Fail(ctx, pb_bad_input, "%.400s: it cannot be planned again and again: %s", task->name, why) : pb_ok;

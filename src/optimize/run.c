@@ -252,14 +252,6 @@ static pbStatus refuse_gauss_newton(const pbTask *task) {
                         task->name, term ? term->name : "");
 }
 
-static pbStatus check_second_order(const pbTask *task) {
-  if (!task->second_order || task->gradient == pb_gradientExact) return pb_ok;
-  return pbContext_Fail(
-      task->ctx, pb_bad_input,
-      "%.400s: optimizer.second_order: second derivatives are those of mode \"exact\", and the task's is \"%s\"", task->name,
-      pbGradientKind_Name(task->gradient));
-}
-
 pbStatus pbTask_CheckMethod(const pbTask *task, const char *asked) {
   pbMethod method = task->optimizer.method;
   if (asked && !pbMethod_Find(asked, &method)) return pb_ok;  // who runs it says so
@@ -268,9 +260,10 @@ pbStatus pbTask_CheckMethod(const pbTask *task, const char *asked) {
   const char *why = pbTaskSweep_WhyNot(task);
   if (why && method == pb_methodGaussNewton && task->jacobian == pb_jacobianSweep)
     return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.jacobian: a sweep is not possible: %s", task->name, why);
-  if (method != pb_methodIlqr) return pb_ok;
-  if (why) return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.method: ilqr is not possible: %s", task->name, why);
-  return check_second_order(task);
+
+  why = method == pb_methodIlqr ? pbTaskShooting_WhyNot(task) : NULL;
+  return why ? pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.method: ilqr is not possible: %s", task->name, why)
+             : pb_ok;
 }
 
 static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerOptions *o) {

@@ -50,6 +50,13 @@ struct pbTaskShooting {
   Lane *lanes;
 };
 
+const char *pbTaskShooting_WhyNot(const pbTask *task) {
+  const char *why = pbTaskSweep_WhyNot(task);
+  if (!why && task->second_order && task->gradient != pb_gradientExact)
+    why = "second derivatives (\"second_order\") are those of mode \"exact\"";
+  return why;
+}
+
 static bool is_shot(const pbTaskShooting *s, int t) { return !s->task->trajectories[t].test; }
 
 static pbStatus create_shot(pbTaskShooting *s, int t) {
@@ -515,7 +522,7 @@ static pbStatus gains_at(pbTaskShooting *s, const double *z, int t, double *numb
 }
 
 pbStatus pbTask_Gains(pbTask *task, const double *z, int t, double *gain) {
-  const char *why = pbTaskSweep_WhyNot(task);
+  const char *why = pbTaskShooting_WhyNot(task);
   if (!why && task->trajectories[t].test) why = "the trajectory tests the answer";
   if (why) return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: there is no feedback along its run: %s", task->name, why);
 

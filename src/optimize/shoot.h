@@ -6,7 +6,9 @@
 #include "optimize/sweep.h"
 
 typedef struct pbTaskShooting pbTaskShooting;
-// Of a task that pbTaskSweep_WhyNot has nothing against. Destroyed by the caller, after a failure, too.
+// Why there is none of a task: what a sweep has against it, or derivatives it asks for that there are not. NULL: there is one.
+const char *pbTaskShooting_WhyNot(const pbTask *task);
+// Of a task that WhyNot has nothing against. Destroyed by the caller, after a failure, too.
 PB_NODISCARD pbStatus pbTaskShooting_Create(pbTask *task, pbTaskShooting **shooting);
 void pbTaskShooting_Destroy(pbTask *task, pbTaskShooting *shooting);  // NULL is fine
 

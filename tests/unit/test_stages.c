@@ -338,6 +338,14 @@ static void test_refusals(void **state) {
   assert_non_null(strstr(pbContext_Error(*state), "second_order"));
   assert_null(result.z);
   pbTask_Destroy(task);
+
+  // nor is there feedback along its run
+  double start[8] = {0}, gain[1];
+  task = parse(*state, TASK(CONTROLS,
+                            "\"steps\": 5, \"mode\": \"smooth\", \"optimizer\": {\"method\": \"ilqr\", \"second_order\": true}"));
+  assert_int_equal(pbTask_Gains(task, start, 0, gain), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(*state), "there is no feedback along its run: second derivatives"));
+  pbTask_Destroy(task);
 }
 
 // ---- smooth contact along a sharp motion ------------------------------------------------------------------------------------
