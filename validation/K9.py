@@ -37,7 +37,8 @@ def leg(s, y):
 def arm(s, y):
     return f"""<body name="arm{s}" pos="0 {y} .45"><joint name="shoulder{s}" axis="0 1 0"/><joint name="shoulder_roll{s}" axis="1 0 0"/>
 <joint name="shoulder_yaw{s}" axis="0 0 1"/><geom type="capsule" size=".045" fromto="0 0 0 0 0 -.3" mass="2"/>
-<body name="forearm{s}" pos="0 0 -.3"><joint name="elbow{s}" axis="0 1 0"/><geom type="capsule" size=".035" fromto="0 0 0 0 0 -.28" mass="1.6"/></body></body>"""
+<body name="forearm{s}" pos="0 0 -.3"><joint name="elbow{s}" axis="0 1 0"/>
+<geom type="capsule" size=".035" fromto="0 0 0 0 0 -.28" mass="1.6"/></body></body>"""
 
 
 def model(timestep, options=""):

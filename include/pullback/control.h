@@ -18,8 +18,8 @@ PB_API PB_NODISCARD pbStatus pbTask_Gains(pbTask *task, const double *z, int tra
 // A plan of a task (docs/task.md) that "ilqr" can solve, with one trajectory, whose variables are controls alone: its steps are
 // the horizon, its start the first guess. Times of the task are those of the horizon: poses that it gives to mocap bodies,
 // controls that are no unknowns and targets over time begin anew with every plan. The task is borrowed, and not to be used while
-// there is a controller of it; Destroy gives it back as it was. One thread makes plans and changes; any thread may ask Feedback, FeedbackAt, Get and Copy meanwhile.
-// After Create no call takes memory but SetParameter where constants are recomputed.
+// there is a controller of it; Destroy gives it back as it was. One thread makes plans and changes; any thread may ask Feedback,
+// FeedbackAt, Get and Copy meanwhile. After Create no call takes memory but SetParameter where constants are recomputed.
 typedef struct pbMpc pbMpc;
 // pb_bad_input: the task is not such a one, with the reason.
 PB_API PB_NODISCARD pbStatus pbMpc_Create(pbContext *ctx, pbTask *task, pbMpc **mpc);
