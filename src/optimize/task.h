@@ -266,6 +266,12 @@ typedef struct pbPoses {       // of mocap bodies, rows of all steps (one at lea
   double *before[2], *before_now[2], *before_bar[2];
 } pbPoses;
 
+typedef struct pbGivenStates {  // that a search begins with; they need not be those of a run (gaps.h)
+  int count;                    // 0: there are none
+  int *step;                    // count: before which steps, ascending from 1 on; the last state is none of them
+  double *x;                    // (count, StateSize)
+} pbGivenStates;
+
 typedef struct pbTrajectory {
   pbTermSet terms;
   int steps;
@@ -278,6 +284,7 @@ typedef struct pbTrajectory {
   double *x0_now, *ctrl_now;  // with the unknowns in
   double *x0_world;           // with the draws of a world in, too; NULL: none are drawn
   double *command;            // (steps, commands); NULL: zero
+  pbGivenStates given;
   double *x0_bar, *ctrl_bar;
   pbPoses poses;
   pbRolloutPlan plan;
