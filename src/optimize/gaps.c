@@ -1,9 +1,12 @@
 // Runs with gaps. Tests: tests/unit/test_gaps.c.
 #include "optimize/gaps.h"
 
-#include <string.h>
+#include <math.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
+#include "model/joint.h"
+#include "model/model.h"
 
 // Of the given states the one before step k; -1: none is given there.
 static int given_at(const pbGivenStates *given, int k) {
@@ -37,4 +40,30 @@ void pbGapRun_Jump(void *user, int k, double *x) {
     any |= run->moved[i] != 0;
   }
   if (any) pbState_Move(run->model, x, run->moved, 1);
+}
+
+// q exp(v) exp(d) = q exp(d) exp(R'v), with R the rotation by d (Rodrigues): three rows of v.
+static void turn_back(const double *d, double *rows, size_t width) {
+  double angle = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), sine, cosine;
+  if (angle == 0) return;
+
+  pbSinCos(angle, &sine, &cosine);
+  const double a[3] = {d[0] / angle, d[1] / angle, d[2] / angle};
+  for (size_t j = 0; j < width; j++) {
+    const double v[3] = {rows[j], rows[width + j], rows[2 * width + j]};
+    double along = (1 - cosine) * (a[0] * v[0] + a[1] * v[1] + a[2] * v[2]);
+    for (int i = 0; i < 3; i++) {
+      int next = (i + 1) % 3, last = (i + 2) % 3;
+      rows[(size_t)i * width + j] = cosine * v[i] - sine * (a[next] * v[last] - a[last] * v[next]) + along * a[i];
+    }
+  }
+}
+
+void pbGap_Transport(const pbModel *m, const double *gap, double *rows, int width) {
+  PB_ASSERT(width > 0);
+  for (int j = 0; j < m->njnt; j++) {
+    if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
+    size_t dof = (size_t)(m->jnt_dofadr[j] + pbJoint_PlainCount(m->jnt_type[j]));
+    turn_back(gap + dof, rows + dof * (size_t)width, (size_t)width);
+  }
 }

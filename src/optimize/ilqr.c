@@ -9,9 +9,10 @@
 #include "optimize/optimizer.h"
 
 // In the own state: damping, the factor by which it changed last (Tassa, Erez & Todorov 2012, section F), whether gaps are open and
-// what one costs, the last plan's moves, and gaps.
-enum { il_lambda, il_change, il_open, il_price, il_count };
+// what one costs, whether the search ended for want of anything to gain, the last plan's moves, and gaps.
+enum { il_lambda, il_change, il_open, il_price, il_nothing, il_count };
 static const double least_damping = 1e-6, most_damping = 1e12, factor = 2;
+static const double most_telling = 1e-3;  // damping up to which a plan that promises nothing says that there is nothing
 enum { step_sizes = 8 };
 
 static size_t state_size(const pbOptimizer *o) { return il_count + (size_t)o->n + o->shooting.gap_numbers; }
@@ -56,6 +57,8 @@ bool pbOptimizer_HasGaps(const pbOptimizer *o, double *largest) {
   for (size_t i = 0; open && i < o->shooting.gap_numbers; i++) *largest = fmax(*largest, fabs(gaps_of(o)[i]));
   return open;
 }
+
+bool pbOptimizer_HasNothingToGain(const pbOptimizer *o) { return o->method == &pbMinimizer_Ilqr && o->own[il_nothing] != 0; }
 
 // The start: as it runs, which is an answer if there is no better one, and the gaps of its states.
 static pbStatus open_gaps(pbOptimizer *o) {
@@ -136,6 +139,7 @@ static bool is_nothing(const pbOptimizer *o, double linear, double quadratic) {
 
 static pbStatus find_move(pbOptimizer *o, double *trial) {
   double linear, quadratic, before = o->own[il_lambda];
+  bool nothing = false;
   Taken taken;
 
   // Until some plan helps; what was linearized is the same for all of them.
@@ -148,7 +152,10 @@ static pbStatus find_move(pbOptimizer *o, double *trial) {
     }
 
     // More damping would promise less still.
-    if (!o->open && is_nothing(o, linear, quadratic)) break;
+    if (!o->open && is_nothing(o, linear, quadratic)) {
+      nothing = o->own[il_lambda] <= most_telling;
+      break;
+    }
     if (o->open) price_gaps(o, linear, quadratic);
 
     PB_TRY(try_parts(o, linear, quadratic, trial, &taken));
@@ -166,6 +173,7 @@ static pbStatus find_move(pbOptimizer *o, double *trial) {
   // whoever goes on elsewhere begins with the damping that served here
   o->own[il_lambda] = before;
   o->own[il_change] = 1;
+  o->own[il_nothing] = nothing;
   o->h->outcome = pb_noDescent;
 
   return pb_ok;

@@ -93,6 +93,8 @@ PB_NODISCARD pbStatus pbOptimizer_Try(pbOptimizer *o, double alpha, double *tria
 
 // A point that has been evaluated is the best, where it is.
 void pbOptimizer_Remember(pbOptimizer *o, const double *x, double value);
+// Of iLQR that ended: a plan with all but no damping promised less than rounding of the loss.
+bool pbOptimizer_HasNothingToGain(const pbOptimizer *o);
 // Do gaps remain open (pbShooting)? largest: of their entries.
 bool pbOptimizer_HasGaps(const pbOptimizer *o, double *largest);
 

@@ -495,6 +495,15 @@ static void tell_gaps(const Loop *l) {
            "the given states have become no run: gaps between them are open, the largest %.3g; the answer is the start", l->gap);
 }
 
+// Along a motion that is unstable gradients by single controls are noise where the plan's feedback still tells what is to gain.
+static void tell_promise(const Loop *l) {
+  pbVerdict *v = &l->task->verdict;
+  if (v->outcome != pb_runStalled || !pbOptimizer_HasNothingToGain(l->optimizer)) return;
+
+  v->outcome = pb_runConverged;
+  snprintf(v->reason, sizeof v->reason, "a whole plan, with its feedback, promises less than rounding of the loss");
+}
+
 // Why it ended, and what else is to be known. Of a stage that others follow nobody asks more than how far it came.
 static pbStatus say_why(Loop *l, bool used_up, pbRunResult *result) {
   pbTask *task = l->task;
@@ -506,6 +515,7 @@ static pbStatus say_why(Loop *l, bool used_up, pbRunResult *result) {
 
   if (!task->passing) PB_TRY(confirm_result(task, result));
   if (!l->judged) PB_TRY(pbTask_Judge(task, used_up));
+  tell_promise(l);
   tell_gaps(l);
 
   return task->passing ? pb_ok : look_for_noise(l, result);

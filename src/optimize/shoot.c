@@ -274,8 +274,18 @@ pbStatus pbTaskShooting_MeasureGaps(pbTaskShooting *s, const double *z, double *
 // ---- linearize, plan ----------------------------------------------------------------------------------------------------
 static void each(pbTaskShooting *s, pbPoolWork work) { pbGroups_Each(&s->task->groups, s->task->pool, work, s); }
 
+// Steps that lead to gaps.
+static void transport_gaps(const pbTaskShooting *s, int t) {
+  const pbRiccati *riccati = &s->sweep->along[t].riccati;
+  const pbFeedback *f = &s->shots[t].feedback;
+  size_t n = (size_t)riccati->n, step = n * (size_t)riccati->size;
+  for (int i = 0; i < f->gap_count; i++)
+    pbGap_Transport(s->task->model, f->gaps + (size_t)i * n, riccati->F + (size_t)(f->gap_step[i] - 1) * step, riccati->size);
+}
+
 static pbStatus finish_trajectory(pbTaskShooting *s, int t) {
   pbAlong *along = &s->sweep->along[t];
+  if (s->gaps) transport_gaps(s, t);
   pbRiccati_Gradient(&along->riccati, s->gradient, along->costates);
 
   return s->task->second_order ? pbTaskSweep_TakeHessians(s->sweep, t) : pb_ok;
