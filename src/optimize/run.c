@@ -386,6 +386,7 @@ static void reset_task(pbTask *task, const pbRunOptions *options) {
   task->user = options->user;
   task->clock = pb_seconds() - task->before.seconds;
   pbTask_ClearMultipliers(task);
+  pbTask_ForgetMultipliers(task);
 }
 
 static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result) {
@@ -543,7 +544,10 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
 
   // Evaluations made here are none of the run's. Constraints that are met add nothing to the loss.
   double loss;
-  if (l->constrained) pbTask_ClearMultipliers(task);
+  if (l->constrained) {
+    pbTask_KeepMultipliers(task);
+    pbTask_ClearMultipliers(task);
+  }
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);
   if (status == pb_ok && l->constrained) result->loss = loss;
   if (status == pb_ok && l->constrained) tell_constraints(l);

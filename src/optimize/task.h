@@ -76,6 +76,8 @@ typedef struct pbMultipliers {
   double stiffness;  // the weight counts this many times
   double worst;      // deviation when shifts were last moved; infinite before
   double *shift;     // (step_count, part_count): the multiplier by twice the weight
+  double *found;     // likewise: multipliers at the answer of the last run,
+  bool known;        // if one has ended
 } pbMultipliers;
 typedef struct pbTerm {
   char *name;
@@ -541,6 +543,8 @@ const pbTerm *pbTask_WorstConstraint(const pbTask *task);  // by its tolerance, 
 // For a task that begins `later` seconds after: what was known of times then is known of times now, of those beyond the last
 // what was known of it. Weights are as given, multipliers stay.
 void pbTask_ShiftMultipliers(pbTask *task, double later);
+void pbTask_KeepMultipliers(pbTask *task);    // as those of the answer
+void pbTask_ForgetMultipliers(pbTask *task);  // no run has ended
 size_t pbTask_MultiplierNumbers(const pbTask *task);
 void pbTask_SaveMultipliers(const pbTask *task, double *numbers);
 void pbTask_LoadMultipliers(pbTask *task, const double *numbers);
