@@ -13,8 +13,8 @@
 #include "model/model.h"
 #include "model/sphere.h"
 
-static const char *const trajectory_keys[] = {"steps", "duration", "init",    "controls", "mocap", "loss",
-                                              "role",  "window",   "cluster", "comment",  NULL};
+static const char *const trajectory_keys[] = {"steps", "duration", "init",    "controls", "mocap",  "loss",
+                                              "role",  "window",   "cluster", "comment",  "states", NULL};
 static const char *const init_keys[] = {"keyframe", "qpos", "qvel", "act",       "points", "point_velocity",
                                         "joints",   "file", "row",  "recording", NULL};
 static const char *const moment_keys[] = {"file", "at", "time", NULL};
@@ -139,7 +139,7 @@ static pbStatus joint_values(pbTaskReader *r, const json_t *joints, double *x0) 
   return pb_ok;
 }
 
-static pbStatus normalize_joints(pbTaskReader *r, double *x0) {
+pbStatus pbTask_NormalizeJoints(pbTaskReader *r, double *x0) {
   const pbModel *m = r->model;
   double *qpos = x0 + state_field(m, "qpos").offset;
 
@@ -191,7 +191,7 @@ static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *
     PB_TRY(read_moment(r, moment, x0));
     pbTaskReader_Leave(r);
   }
-  return normalize_joints(r, x0);
+  return pbTask_NormalizeJoints(r, x0);
 }
 
 // ---- inputs ---------------------------------------------------------------------------------------------------------
@@ -439,6 +439,7 @@ static pbStatus init_into(pbTaskReader *r, const json_t *value, void *out) {
   return read_init(r, value, ((Start *)out)->x0, &((Start *)out)->key);
 }
 static pbStatus controls_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadControls(r, value, out); }
+static pbStatus states_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadStates(r, value, out); }
 static pbStatus poses_into(pbTaskReader *r, const json_t *value, void *out) { return read_poses(r, value, out); }
 static pbStatus loss_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadLoss(r, value, out); }
 
@@ -471,6 +472,9 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
   pbTaskReader_Enter(r, "mocap");
   PB_TRY(fill_poses(r, given->poses, task, start.key, tr));
   pbTaskReader_Leave(r);
+
+  const json_t *states = member(own, root, "states");
+  if (states && !r->run) PB_TRY(read_part(r, states, "states", states_into, tr));
 
   // a run has no loss
   pbTermSet_Begin(&tr->terms, ctx, r->model, tr->steps);
