@@ -107,6 +107,8 @@ static pbStatus add_gains(const Answer *a, pbArrays *set) {
 static pbStatus add_multipliers(const Answer *a, pbArrays *set) {
   const pbTrajectory *tr = &a->task->trajectories[a->trajectory];
   int first = 0;
+
+  // terms are numbered through all trajectories
   for (int t = 0; t < a->trajectory; t++) first += a->task->trajectories[t].terms.count;
 
   for (int i = 0; i < tr->terms.count; i++) {

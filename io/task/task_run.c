@@ -97,6 +97,8 @@ static void put_multiplier(const pbTerm *term, json_t **o) {
   const pbMultipliers *m = term->constraint;
   size_t count = m->known ? (size_t)term->step_count * (size_t)term->part_count : 0;
   double most = 0;
+
+  // with its sign, which says the direction
   for (size_t k = 0; k < count; k++) most = fabs(m->found[k]) > fabs(most) ? m->found[k] : most;
   pbJson_Put(o, "tolerance", real(m->tolerance));
   if (m->known) pbJson_Put(o, "multiplier", real(most));

@@ -1,5 +1,5 @@
-// "states" of a trajectory: what a search begins with, and need not be a run: poses of an animation, an interpolation from here to
-// there, what a planner or a measurement says. Tests: tests/unit/test_gaps.c.
+// "states" of a trajectory: what a search begins with, and need not be a run: poses of an animation, an interpolation from here
+// to there, what a planner or a measurement says. Tests: tests/unit/test_gaps.c.
 #include <math.h>
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "base/context.h"
 #include "io/task/task_reader.h"
 #include "io/trajectory/recording.h"
+#include "model/joint.h"
 #include "model/model.h"
 #include "step/scratch.h"
 
@@ -39,9 +40,31 @@ static pbStateField field_of(const pbModel *m, const char *name) {
   return (pbStateField){name, 0, 0};
 }
 
+pbStatus pbTask_NormalizeJoints(pbTaskReader *r, double *x0) {
+  const pbModel *m = r->model;
+  double *qpos = x0 + field_of(m, "qpos").offset;
+
+  for (int j = 0; j < m->njnt; j++) {
+    if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
+
+    // a free joint's quaternion comes behind its position
+    double *q = qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]), norm = 0;
+
+    // shorter than any that somebody means: its direction may be rounding
+    for (int i = 0; i < 4; i++) norm += q[i] * q[i];
+    if (!(norm > 1e-20) || !isfinite(norm))
+      return pbTaskReader_Fail(r, pb_bad_input, "the quaternion of joint '%s' is zero", pbModel_Name(m, pb_objJoint, j));
+
+    // a unit quaternion keeps its bits
+    if (norm == 1) continue;
+    for (int i = 0; i < 4; i++) q[i] /= sqrt(norm);
+  }
+  return pb_ok;
+}
+
 // ---- which ------------------------------------------------------------------------------------------------------------
-// Before every step, or one in so many: where windows begin. The initial state is given by itself, and the last one is followed by
-// no step.
+// Before every step, or one in so many: where windows begin. The initial state is given by itself, and the last one is followed
+// by no step.
 static pbStatus place_states(pbTaskReader *r, const json_t *value, States *s) {
   pbTrajectory *tr = s->tr;
   double seconds = s->timestep;
@@ -72,6 +95,7 @@ static pbStatus rows_of_array(pbTaskReader *r, States *s, int i) {
   if (!a || s->rows[i].field.size == 0) return pb_ok;
   if (a->type != pb_arrayReal || a->ndim == 0) return pbTaskReader_FailAt(r, fields[i], "expected rows of numbers");
 
+  // of a state of one number the file may have a list
   size_t rows = a->shape[0];
   PB_TRY(check_rows(r, s, i, rows, rows ? a->count / rows : 0));
   s->rows[i].data = a->reals;
@@ -106,6 +130,7 @@ static pbStatus put_slope(pbTaskReader *r, const States *s, int k, double *x) {
   double *next = pbContext_AllocArray(r->ctx, nx + n, sizeof *next), *by = next + nx;
   if (!next) return pbTaskReader_Fail(r, pb_no_memory, "no memory for states");
 
+  // the last state has none, and is not asked for
   memcpy(next, x, nx * sizeof *next);
   put_row(&s->rows[0], k + 1, next);
   pbStatus status = pbTask_NormalizeJoints(r, next);
@@ -132,6 +157,8 @@ static pbStatus read_state(pbTaskReader *r, const States *s, int i) {
   int k = tr->given.step[i];
   double *x = tr->given.x + (size_t)i * nx;
   char text[400];
+
+  // what neither rows nor columns have stays
   memcpy(x, tr->x0, nx * sizeof *x);
   if (!s->set || !pbRecording_Rows(s->set)) PB_TRY(state_of_rows(r, s, k, x));
   else {
@@ -163,6 +190,8 @@ static pbStatus read_rows(pbTaskReader *r, const json_t *value, States *s) {
 
 static pbStatus read_states(pbTaskReader *r, const json_t *value, States *s) {
   const json_t *file = json_object_get(value, "file");
+
+  // a CSV has its own times, and is read where steps begin
   if (file) PB_TRY(refuse_both(r, value));
   if (file) PB_TRY(pbTaskReader_LoadRecording(r, value, &s->set));
   bool timed = s->set && pbRecording_Rows(s->set);

@@ -139,28 +139,6 @@ static pbStatus joint_values(pbTaskReader *r, const json_t *joints, double *x0) 
   return pb_ok;
 }
 
-pbStatus pbTask_NormalizeJoints(pbTaskReader *r, double *x0) {
-  const pbModel *m = r->model;
-  double *qpos = x0 + state_field(m, "qpos").offset;
-
-  for (int j = 0; j < m->njnt; j++) {
-    if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
-
-    // a free joint's quaternion comes behind its position
-    double *q = qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]), norm = 0;
-
-    // shorter than any that somebody means: its direction may be rounding
-    for (int i = 0; i < 4; i++) norm += q[i] * q[i];
-    if (!(norm > 1e-20) || !isfinite(norm))
-      return pbTaskReader_Fail(r, pb_bad_input, "the quaternion of joint '%s' is zero", pbModel_Name(m, pb_objJoint, j));
-
-    // a unit quaternion keeps its bits
-    if (norm == 1) continue;
-    for (int i = 0; i < 4; i++) q[i] /= sqrt(norm);
-  }
-  return pb_ok;
-}
-
 static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *key) {
   // later ones replace what earlier ones give: keyframe, file, fields, joints, recording
   *key = -1;

@@ -72,6 +72,7 @@ void pbTask_KeepMultipliers(pbTask *task) {
     pbMultipliers *m = term->constraint;
     for (int k = 0; k < term->step_count; k++) {
       double weight = term->weight * m->stiffness * (term->factor ? term->factor[k] : 1);
+
       for (int part = 0; part < term->part_count; part++) {
         int at = k * term->part_count + part;
         m->found[at] = 2 * weight * m->shift[at] / (term->sigma ? term->sigma[part] : 1);
@@ -83,6 +84,7 @@ void pbTask_KeepMultipliers(pbTask *task) {
 
 void pbTask_ForgetMultipliers(pbTask *task) {
   int t = 0, i = -1;
+
   for (pbTerm *term; (term = next_constraint(task, &t, &i));) term->constraint->known = false;
 }
 
@@ -95,6 +97,7 @@ const double *pbTask_Multipliers(const pbTask *task, int i, size_t *times, size_
   bool known = term->constraint && term->constraint->known;
   *times = known ? (size_t)term->step_count : 0;
   *components = known ? (size_t)term->part_count : 0;
+
   return known ? term->constraint->found : NULL;
 }
 

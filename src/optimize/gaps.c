@@ -28,6 +28,8 @@ void pbGapRun_Jump(void *user, int k, double *x) {
   size_t n = (size_t)run->n, row = (size_t)at * n;
   const double *gap = run->measured ? run->measured + row : run->gap + row;
   PB_ASSERT(gap && run->part >= 0 && run->part <= 1);
+
+  // as given, seen from where it is
   if (run->measured) {
     size_t nx = (size_t)pbModel_StateSize(run->model);
     pbState_Difference(run->model, x, run->given->x + (size_t)at * nx, run->measured + row);
@@ -48,9 +50,12 @@ static void turn_back(const double *d, double *rows, size_t width) {
   if (angle == 0) return;
 
   pbSinCos(angle, &sine, &cosine);
+
   const double a[3] = {d[0] / angle, d[1] / angle, d[2] / angle};
   for (size_t j = 0; j < width; j++) {
     const double v[3] = {rows[j], rows[width + j], rows[2 * width + j]};
+
+    // one column
     double along = (1 - cosine) * (a[0] * v[0] + a[1] * v[1] + a[2] * v[2]);
     for (int i = 0; i < 3; i++) {
       int next = (i + 1) % 3, last = (i + 2) % 3;
@@ -63,6 +68,8 @@ void pbGap_Transport(const pbModel *m, const double *gap, double *rows, int widt
   PB_ASSERT(width > 0);
   for (int j = 0; j < m->njnt; j++) {
     if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
+
+    // of a free joint behind its position
     size_t dof = (size_t)(m->jnt_dofadr[j] + pbJoint_PlainCount(m->jnt_type[j]));
     turn_back(gap + dof, rows + dof * (size_t)width, (size_t)width);
   }

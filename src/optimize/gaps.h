@@ -20,8 +20,8 @@ typedef struct pbGapRun {  // a run of one trajectory that jumps
 // pbRollout.jump, with a pbGapRun: the state before step k, which is where the step before it led, moves by its gap.
 void pbGapRun_Jump(void *run, int k, double *x);
 
-// Rows (n, width) of the motion of where the step before a gap leads become those of the state behind it: a rotation of it is seen
-// from a frame that is turned by the gap.
+// Rows (n, width) of the motion of where the step before a gap leads become those of the state behind it: a rotation of it is
+// seen from a frame that is turned by the gap.
 void pbGap_Transport(const pbModel *model, const double *gap, double *rows, int width);
 
 #endif

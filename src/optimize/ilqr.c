@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "optimize/optimizer.h"
 
-// In the own state: damping, the factor by which it changed last (Tassa, Erez & Todorov 2012, section F), whether gaps are open and
-// what one costs, whether the search ended for want of anything to gain, the last plan's moves, and gaps.
+// In the own state: damping, the factor by which it changed last (Tassa, Erez & Todorov 2012, section F), whether gaps are open
+// and what one costs, whether the search ended for want of anything to gain, the last plan's moves, and gaps.
 enum { il_lambda, il_change, il_open, il_price, il_nothing, il_count };
 static const double least_damping = 1e-6, most_damping = 1e12, factor = 2;
 static const double most_telling = 1e-3;  // damping up to which a plan that promises nothing says that there is nothing
@@ -46,15 +46,21 @@ static double *gaps_of(const pbOptimizer *o) { return o->own + il_count + o->n; 
 
 // Sum of the sizes of all entries: what remains of it after a part of a plan is known beforehand.
 static double size_of_gaps(const pbOptimizer *o) {
+  size_t count = o->open ? o->shooting.gap_numbers : 0;
   double sum = 0;
-  for (size_t i = 0; o->open && i < o->shooting.gap_numbers; i++) sum += fabs(gaps_of(o)[i]);
+
+  for (size_t i = 0; i < count; i++) sum += fabs(gaps_of(o)[i]);
+
   return sum;
 }
 
 bool pbOptimizer_HasGaps(const pbOptimizer *o, double *largest) {
   bool open = o->method == &pbMinimizer_Ilqr && o->own[il_open] != 0;
+  size_t count = open ? o->shooting.gap_numbers : 0;
   *largest = 0;
-  for (size_t i = 0; open && i < o->shooting.gap_numbers; i++) *largest = fmax(*largest, fabs(gaps_of(o)[i]));
+
+  for (size_t i = 0; i < count; i++) *largest = fmax(*largest, fabs(gaps_of(o)[i]));
+
   return open;
 }
 
@@ -68,14 +74,17 @@ static pbStatus open_gaps(pbOptimizer *o) {
   PB_TRY(o->shooting.measure(o->shooting.user, o->x, gaps_of(o)));
   o->h->values++;
 
+  // states that are a run have none
   o->open = true;
   o->own[il_open] = o->open = size_of_gaps(o) > 0;
+
   return pb_ok;
 }
 
 // After a part of a plan was made.
 static void close_gaps(pbOptimizer *o, double alpha) {
   for (size_t i = 0; i < o->shooting.gap_numbers; i++) gaps_of(o)[i] *= 1 - alpha;
+
   if (alpha < 1) return;
 
   // what has just been evaluated is a run

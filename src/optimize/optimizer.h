@@ -41,7 +41,7 @@ typedef struct pbShooting {
   // alpha linear + alpha^2 quadratic. False: the damping is too small.
   bool (*plan)(void *user, const double *x, double lambda, double *moves, double *linear, double *quadratic);
   pbStatus (*attempt)(void *user, const double *x, double alpha, double *trial, double *value);  // after a plan at x
-  // Of a start whose states are no run (gaps.h), whose problem has a value; gap_numbers 0: there are none. measure: the gaps at x.
+  // Of a start whose states are no run (gaps.h), whose problem has a value; gap_numbers 0: there are none. measure: gaps at x.
   // use: those of linearize, plan and attempt from here on, borrowed; NULL: all are closed. A part alpha of a plan closes that
   // part of each.
   size_t gap_numbers;

@@ -248,39 +248,6 @@ static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_sec
   }
 }
 
-static pbStatus refuse_gauss_newton(const pbTask *task) {
-  const pbTerm *term = NULL;
-  for (int t = 0; t < task->trajectory_count && !term; t++) {
-    if (!task->trajectories[t].test) term = pbTermSet_NoSquares(&task->trajectories[t].terms);
-  }
-
-  return pbContext_Fail(task->ctx, pb_bad_input,
-                        "%.400s: optimizer.method: gauss-newton needs a loss that is a sum of squares, and term '%.100s' is none "
-                        "(types squared, above and below with weights >= 0 are); lbfgs takes any",
-                        task->name, term ? term->name : "");
-}
-
-pbStatus pbTask_CheckMethod(const pbTask *task, const char *asked) {
-  pbMethod method = task->optimizer.method;
-  if (asked && !pbMethod_Find(asked, &method)) return pb_ok;  // who runs it says so
-  for (int t = 0; t < task->trajectory_count; t++) {
-    bool used = method == pb_methodIlqr || task->before.iterations || task->moved;
-    if (task->trajectories[t].given.count && !used)
-      return pbContext_Fail(task->ctx, pb_bad_input,
-                            "%.400s: states: only a search by \"ilqr\" begins with states that are no run; its method is \"%s\"",
-                            task->name, pbMethod_Name(method));
-  }
-  if (method == pb_methodGaussNewton && task->m == 0) return refuse_gauss_newton(task);
-
-  const char *why = pbTaskSweep_WhyNot(task);
-  if (why && method == pb_methodGaussNewton && task->jacobian == pb_jacobianSweep)
-    return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.jacobian: a sweep is not possible: %s", task->name, why);
-
-  why = method == pb_methodIlqr ? pbTaskShooting_WhyNot(task) : NULL;
-  return why ? pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.method: ilqr is not possible: %s", task->name, why)
-             : pb_ok;
-}
-
 static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerOptions *o) {
   pbTask *task = l->task;
   char text[200];
@@ -444,6 +411,7 @@ static pbStatus look_for_noise(const Loop *l, pbRunResult *result) {
   bool by_gradients = l->method == pb_methodAdam || l->method == pb_methodLbfgs || l->method == pb_methodGaussNewton ||
                       l->method == pb_methodIlqr;
   find_no_noise(result);
+  if (pbOptimizer_HasNothingToGain(l->optimizer)) return pb_ok;  // a plan's feedback says so, whatever gradients are
   if (!by_gradients || result->met || task->verdict.outcome == pb_runNoInfluence || pbTask_IsTruncated(task)) return pb_ok;
 
   return pbTask_Noise(task, task->result_z, &result->noise, &result->noise_trajectory);

@@ -210,6 +210,7 @@ static size_t gap_numbers(const pbTaskShooting *s, int t) {
 size_t pbTaskShooting_GapNumbers(const pbTaskShooting *s) {
   size_t count = 0;
   for (int t = 0; t < s->task->trajectory_count; t++) count += gap_numbers(s, t);
+
   return count;
 }
 
@@ -222,6 +223,7 @@ void pbTaskShooting_UseGaps(pbTaskShooting *s, const double *gaps) {
     if (!is_shot(s, t)) continue;
     const pbGivenStates *given = &s->task->trajectories[t].given;
     Shot *shot = &s->shots[t];
+
     shot->feedback.gaps = shot->gaps.gap = given->count ? gaps : NULL;
     shot->feedback.gap_step = given->step;
     shot->feedback.gap_count = given->count;
@@ -231,6 +233,7 @@ void pbTaskShooting_UseGaps(pbTaskShooting *s, const double *gaps) {
 
 static void jump(pbRollout *r, pbGapRun *run) {
   bool on = run && (run->gap || run->measured);
+
   r->jump = on ? pbGapRun_Jump : NULL;
   r->jump_user = run;
 }
@@ -259,6 +262,8 @@ static void end_jumping(pbTaskShooting *s, Jumping before) {
   for (int t = 0; t < s->task->trajectory_count; t++) {
     if (is_shot(s, t)) jump(s->task->trajectories[t].rollout, NULL);
   }
+
+  // nobody else is to take it for a run
   if (s->gaps) s->task->same = false;
   s->task->watch = before.watched;
 }
@@ -269,10 +274,13 @@ pbStatus pbTaskShooting_MeasureGaps(pbTaskShooting *s, const double *z, double *
   // a pass over the given states, each of which is reached from the one before
   pbTaskShooting_UseGaps(s, gaps);
   for (int t = 0; t < s->task->trajectory_count; t++) s->shots[t].gaps.measured = (double *)(uintptr_t)s->shots[t].gaps.gap;
+
+  // as one that is steered, by nobody
   Jumping before = begin_jumping(s, 1);
   memcpy(s->tried, z, (size_t)s->task->n * sizeof *z);
   pbStatus status = pbTask_Shoot(s->task, s->tried, &value);
   end_jumping(s, before);
+
   for (int t = 0; t < s->task->trajectory_count; t++) s->shots[t].gaps.measured = NULL;
 
   return status;
@@ -286,6 +294,7 @@ static void transport_gaps(const pbTaskShooting *s, int t) {
   const pbRiccati *riccati = &s->sweep->along[t].riccati;
   const pbFeedback *f = &s->shots[t].feedback;
   size_t n = (size_t)riccati->n, step = n * (size_t)riccati->size;
+
   for (int i = 0; i < f->gap_count; i++)
     pbGap_Transport(s->task->model, f->gaps + (size_t)i * n, riccati->F + (size_t)(f->gap_step[i] - 1) * step, riccati->size);
 }

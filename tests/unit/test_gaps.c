@@ -180,6 +180,27 @@ static void test_transport(void **state) {
   pbTask_Destroy(task);
 }
 
+// Of the plan at the start, by differences to one side, twice extrapolated.
+static void check_slope(pbContext *ctx, pbTask *task, pbTaskShooting *s) {
+  size_t n = (size_t)pbTask_Size(task);
+  double *g = zeros(n), *trial = zeros(n), *moves = zeros(n), value, now, linear, quadratic, d[3];
+  const double *z = pbTask_Start(task);
+  good(ctx, pbTaskShooting_Linearize(s, z, &value, g));
+  assert_true(pbTaskShooting_Plan(s, z, 1e-3, moves, &linear, &quadratic));
+  for (int k = 0; k < 3; k++) {
+    double part = 1e-3 / (1 << k);
+    good(ctx, pbTaskShooting_Try(s, z, part, trial, &now));
+    d[k] = (now - value) / part;
+  }
+
+  double slope = (8 * d[2] - 6 * d[1] + d[0]) / 3;
+  print_message("slope of a plan %.10g, by differences %.10g\n", linear, slope);
+  assert_near_of("slope", slope, linear, 1e-6 * fabs(linear));
+  free(g);
+  free(trial);
+  free(moves);
+}
+
 // Behind gaps, also of rotations: the slope by every unknown, and of a plan that closes them, beside Richardson's differences.
 static void test_gradients(void **state) {
   const char rest[] =
@@ -199,7 +220,7 @@ static void test_gradients(void **state) {
       "[0,0,0,1,0,0,0,1,0,0,0],[0,0,0,1,0,0,0,1,0,0,0]]}";
   pbTask *task = parse(*state, BODIES, rest);
   size_t n = (size_t)pbTask_Size(task);
-  double *g = zeros(n), *other = zeros(n), *z = zeros(n), *trial = zeros(n), *moves = zeros(n), value, v[4], linear, quadratic;
+  double *g = zeros(n), *other = zeros(n), *z = zeros(n), value, v[4];
   pbTaskShooting *s;
   good(*state, pbTaskShooting_Create(task, &s));
   double *gaps = zeros(pbTaskShooting_GapNumbers(s));
@@ -222,24 +243,12 @@ static void test_gradients(void **state) {
   print_message("gradients behind gaps are off by %.2g\n", worst);
   assert_true(worst <= 1e-8);
 
-  memcpy(z, pbTask_Start(task), n * sizeof *z);
-  good(*state, pbTaskShooting_Linearize(s, z, &value, g));
-  assert_true(pbTaskShooting_Plan(s, z, 1e-3, moves, &linear, &quadratic));
-  for (int k = 0; k < 3; k++) good(*state, pbTaskShooting_Try(s, z, 1e-3 / (1 << k), trial, &v[k]));
-
-  // differences to one side, twice extrapolated
-  double d[3];
-  for (int k = 0; k < 3; k++) d[k] = (v[k] - value) / (1e-3 / (1 << k));
-  double slope = (8 * d[2] - 6 * d[1] + d[0]) / 3;
-  print_message("slope of a plan %.10g, by differences %.10g\n", linear, slope);
-  assert_near_of("slope", slope, linear, 1e-6 * fabs(linear));
+  check_slope(*state, task, s);
   pbTaskShooting_Destroy(task, s);
   pbTask_Destroy(task);
   free(g);
   free(other);
   free(z);
-  free(trial);
-  free(moves);
   free(gaps);
 }
 
@@ -441,6 +450,24 @@ static void test_memory_that_is_not_there(void **state) {
 }
 
 // ---- what is refused --------------------------------------------------------------------------------------------------------
+// Quaternions are those of any length but zero.
+static void test_quaternions(void **state) {
+  static const char *const quaternions[] = {"0, 0, 0, 0", "2, 0, 0, 0"};
+  for (int i = 0; i < 2; i++) {
+    char text[4096];
+    pbTask *task = NULL;
+    snprintf(text, sizeof text,
+             "{" BODIES ", \"steps\": 2, \"variables\": [{\"control\": true}], \"loss\": [{\"qvel\": true}], " ILQR
+             ", \"states\": {\"qpos\": [[0,0,0,1,0,0,0,1,0,0,0],[0,0,0,%s,1,0,0,0],[0,0,0,1,0,0,0,1,0,0,0]]}}",
+             quaternions[i]);
+    pbStatus status = pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task);
+    assert_int_equal(status, i ? pb_ok : pb_bad_input);
+    if (i) assert_true(task->trajectories[0].given.x[task->trajectories[0].terms.qpos_at + 3] == 1);
+    else assert_non_null(strstr(pbContext_Error(*state), "the quaternion of joint 'root' is zero"));
+    pbTask_Destroy(task);
+  }
+}
+
 static void test_refusals(void **state) {
   static const struct {
     const char *states, *why;
@@ -467,22 +494,6 @@ static void test_refusals(void **state) {
     if (!strstr(pbContext_Error(*state), cases[i].why)) fail_msg("'%s' does not say '%s'", pbContext_Error(*state), cases[i].why);
   }
 
-  // quaternions are those of any length but zero
-  static const char *const quaternions[] = {"0, 0, 0, 0", "2, 0, 0, 0"};
-  for (int i = 0; i < 2; i++) {
-    char text[4096];
-    pbTask *task = NULL;
-    snprintf(text, sizeof text,
-             "{" BODIES ", \"steps\": 2, \"variables\": [{\"control\": true}], \"loss\": [{\"qvel\": true}], " ILQR
-             ", \"states\": {\"qpos\": [[0,0,0,1,0,0,0,1,0,0,0],[0,0,0,%s,1,0,0,0],[0,0,0,1,0,0,0,1,0,0,0]]}}",
-             quaternions[i]);
-    pbStatus status = pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task);
-    assert_int_equal(status, i ? pb_ok : pb_bad_input);
-    if (i) assert_true(task->trajectories[0].given.x[task->trajectories[0].terms.qpos_at + 3] == 1);
-    else assert_non_null(strstr(pbContext_Error(*state), "the quaternion of joint 'root' is zero"));
-    pbTask_Destroy(task);
-  }
-
   // other methods begin with runs
   char text[4096];
   pbTask *task;
@@ -507,6 +518,7 @@ int main(void) {
                                      cmocka_unit_test(test_an_interrupted_run_loses_nothing),
                                      cmocka_unit_test(test_open_gaps_are_told),
                                      cmocka_unit_test(test_memory_that_is_not_there),
+                                     cmocka_unit_test(test_quaternions),
                                      cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
 }
