@@ -355,7 +355,7 @@ class Call:
             v = self.rollout.vjp(wrt=(), check=False, **bars).qpos if turns else None
             found["qpos"] = self._turn_start(g.qpos, v, state, tangents["qpos"]) if turns else self._pull_start(g.qpos)
         self._settle()
-        return found
+        return {name: found[name] for name in wanted}
 
     def _turn_bars(self, direction, ambient, moved):
         """A cotangent of a quaternion q that stands still in space is B in its frame, vec(q* B) / 2, which moves as q does: dq = q (0, w) / 2."""

@@ -34,6 +34,7 @@ from .functional import INPUTS, Call, Spec, refuse_rest
 from .model import Model
 from .options import HowOptions
 from .rollout import memory_of_tapes
+from .second import refuse
 
 _BACKENDS = ("ffi", "callback")
 
@@ -284,7 +285,7 @@ def _moving(ways, count):
 def _push_jvp(values, ways, *, spec, given, many):
     count = len(spec.names) + len(spec.params)
     if _moving(ways, count)[0]:
-        raise UnsupportedError("pullback: a second derivative by forward over forward is not there: take jax.hessian, or jax.jvp of jax.grad")
+        raise UnsupportedError("pullback: a third derivative is not there, nor a second one by forward over forward: take jax.hessian, or jax.jvp of jax.grad")
     rest = [ad.instantiate_zeros(w) for w in ways[count:]]
     return tuple(_push.bind(*v, spec=spec, given=given, many=many) for v in (values, (*values[:count], *rest)))
 
@@ -295,6 +296,8 @@ def _pull_jvp(values, ways, *, spec, given, wanted, many):
     inputs, bars, (along, moved) = values[:count], values[count:], _moving(ways, count)
     out, parts = _pull.bind(*values, spec=spec, given=given, wanted=wanted, many=many), []
     if along:
+        names = (*spec.names, *spec.params)
+        refuse([names[i] for i in wanted], "the result by")
         if many is not None:
             moved = [jnp.broadcast_to(w, (many, *w.shape)) for w in moved]
         parts.append(_second.bind(*inputs, *moved, *bars, spec=spec, along=along, given=given, wanted=wanted, many=many))

@@ -211,6 +211,21 @@ def _hold(ctx, spec, flags, handle, operands):
     ctx.set_materialize_grads(False)
 
 
+def _needed(ctx, skip):
+    """Which of the operands behind `skip` arguments, the last of which is the handle, a gradient is asked for by: not those that merely have one."""
+    needs, edges = ctx.needs_input_grad[skip:], getattr(ctx, "next_functions", ())
+    if len(edges) != len(needs) + 1:
+        return tuple(needs)
+    return tuple(n and (node is None or _runs(node)) for n, (node, _) in zip(needs, edges[1:]))
+
+
+def _runs(node):
+    try:
+        return torch._C._will_engine_execute_node(node)  # of no public interface
+    except (AttributeError, RuntimeError):  # a leaf that is asked for, or not called by the engine
+        return True
+
+
 def _there(tensors):
     return tuple(t is not None for t in tensors), [t for t in tensors if t is not None]
 
@@ -248,7 +263,7 @@ class _Pull(torch.autograd.Function):
         # Of ways . J' bars: by the bars J ways, and by the inputs the second derivative along the ways.
         (wanted, given, dtypes), (handle, *operands) = ctx.flags, ctx.saved_tensors
         handle, count = _of_graph(ctx, handle), sum(given)
-        bars, inputs, needs = operands[:count], operands[count:], ctx.needs_input_grad[5:]
+        bars, inputs, needs = operands[:count], operands[count:], _needed(ctx, 5)
         there, ways = _there(ways)
         along, by = _among(wanted, there), tuple(needs[count:])
         by_bars = by_inputs = ()
@@ -296,7 +311,7 @@ class _Push(torch.autograd.Function):
         # Of bars . J ways: by the ways J' bars, and by the inputs the same second derivative.
         (given, dtypes), (handle, *operands) = ctx.flags, ctx.saved_tensors
         handle, count = _of_graph(ctx, handle), sum(given)
-        ways, inputs, needs = operands[:count], operands[count:], ctx.needs_input_grad[4:]
+        ways, inputs, needs = operands[:count], operands[count:], _needed(ctx, 4)
         there, bars = _there(bars)
         to, by = _among(given, needs[:count]), tuple(needs[count:])
         by_ways, by_inputs = (None,) * count, (None,) * len(by)
@@ -329,9 +344,29 @@ class _Second(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        pass
+        spec, wanted, along, given, changed, dtypes, handle, *operands = inputs
+        _hold(ctx, spec, (wanted, along, given, changed, dtypes), handle, operands)
 
-    backward = jvp = staticmethod(_refuse)
+    @staticmethod
+    def backward(ctx, *backs):
+        # By the tangents it is the same, since a Hessian is symmetric; by the changes J backs; by cotangents and inputs there is none.
+        (wanted, along, given, changed, dtypes), (handle, *operands) = ctx.flags, ctx.saved_tensors
+        handle, ends = _of_graph(ctx, handle), list(itertools.accumulate((sum(along), sum(given), sum(changed))))
+        ways, bars, changes, inputs = (operands[a:b] for a, b in zip((0, *ends), (*ends, None)))
+        needs = _needed(ctx, 7)
+        if any(needs[ends[0]:ends[1]]) or any(needs[ends[2]:]):
+            _refuse()
+        there, backs = _there(backs)
+        back, by_ways, by_changes = _among(wanted, there), (None,) * len(ways), (None,) * len(changes)
+        if backs and any(needs[:ends[0]]):
+            found = _Second.apply(ctx.spec, along, back, given, (False,) * len(given), dtypes, handle, *backs, *bars, *inputs)
+            by_ways = tuple(f if n else None for f, n in zip(found, needs))
+        if backs and any(needs[ends[1]:ends[2]]):
+            found = _Push.apply(ctx.spec, back, _result_type_of(dtypes), handle, *backs, *inputs)
+            by_changes = tuple(f for f, c in zip(found, changed) if c)
+        return (None,) * 7 + by_ways + (None,) * len(bars) + by_changes + (None,) * len(inputs)
+
+    jvp = staticmethod(_refuse)
 
     @staticmethod
     def vmap(info, in_dims, spec, wanted, along, given, changed, dtypes, handle, *operands):
