@@ -163,8 +163,8 @@ PB_API PB_NODISCARD pbStatus pbBatch_JvpAlong(pbBatch *batch, int count, const p
                                               const pbBatchTangent *tangent);
 // Second derivatives of each world (pbRollout_Second), on the threads of the pool: how what Vjp gives changes along the world's
 // direction, the product of a loss's Hessian and that direction where the cotangents are those of the loss and bar_tangent how
-// these change. gradient: x0, ctrl, qfrc, xfrc, added to, sums of what worlds share; the others must be NULL. Refused as there, of
-// every world, and with new starts on the way as Jvp.
+// these change. gradient: x0, ctrl, qfrc, xfrc, added to, sums of what worlds share; the others must be NULL. What is refused
+// there is refused here, and new starts on the way as by Jvp.
 typedef struct pbBatchSecond {
   const pbBatchDirection *direction;      // NULL: nothing moves
   const pbRolloutBar *bar, *bar_tangent;  // as of Vjp; NULL: zero

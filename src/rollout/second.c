@@ -72,6 +72,7 @@ static pbDirection direction_at(const Stretch *s, int k) {
 
 static double *record_at(const Stretch *s, int k) {
   const pbRollout *r = s->r;
+
   if (!s->taped) return s->records + (size_t)k * (size_t)r->nrecord;
   return k < r->plan.steps ? pbRollout_RecordAt(r, k) : s->records;
 }
@@ -81,6 +82,7 @@ static pbStatus make_record(Stretch *s, int k, const pbInput *input) {
   pbRollout *r = s->r;
   bool last = k == r->plan.steps;
   memcpy(s->x_before, s->x, (size_t)r->nx * sizeof *s->x);
+
   if (s->taped && !last) {
     memcpy(s->x, k + 1 < r->plan.steps ? pbRollout_RecordAt(r, k + 1) : r->x_final, (size_t)r->nx * sizeof *s->x);
     return pb_ok;
@@ -101,6 +103,7 @@ static pbStatus push(Stretch *s, int k) {
   pbRollout *r = s->r;
   pbInput input = pbRollout_InputAt(r, k);
   PB_TRY(make_record(s, k, &input));
+
   if (k == r->plan.steps) return pb_ok;
 
   const double *record = record_at(s, k);

@@ -8,8 +8,8 @@
 #include "step/record.h"
 
 // How the pullback of a step changes along a direction. Of its record only the state before it is read; stages: the accelerations
-// that it found; moved: of Runge-Kutta how those of the first three stages change along the direction (pbJvp_Stages), NULL: that is
-// worked out. handle: of pbJvp_Create. bar (TangentSize): the pullback itself to the state before, added to, with the rounding
+// that it found; moved: of Runge-Kutta how those of the first three stages change along the direction (pbJvp_Stages); NULL: it
+// is worked out. handle: of pbJvp_Create. bar (TangentSize): the pullback itself to the state before, added to, with the rounding
 // of complex numbers; NULL: not wanted. Memory is taken where the first call needs it, and where contacts are more than before.
 // pb_bad_input, with the reason in pbSecond_Error, of what has no second derivatives.
 pbStatus pbSecond_Run(pbContext *ctx, void *handle, const pbStepRecord *step, const double *stages, const double *moved,

@@ -1,25 +1,32 @@
-"""Hessian-vector products: Rollout.hvp, PyTorch and JAX beside extrapolated differences of gradients, and symmetric, on free bodies in contact, balls, limits,
-tendons, friction and filters; batches; what is refused."""
+"""Hessian-vector products: Rollout.hvp beside extrapolated differences of gradients, and symmetric, on free bodies in contact,
+balls, limits, tendons, friction and filters; batches; what is refused. Of PyTorch and JAX: test_torch.py, test_jax.py."""
 import numpy as np
 import pytest
 
 import pullback as pb
 
 STEPS = 12
-# A box that lands on an edge beside another one, both free; an arm of a ball and a hinge at its limit; a tendon with a limit over two slides; a filter, a servo.
+# A box that lands on an edge beside a ball, both free; an arm of a ball and a hinge at its limit; a tendon at its limit between a
+# slide and a hinge; a filter, a servo.
 SCENE = """<mujoco><option timestep="0.004"/><worldbody><geom type="plane" size="5 5 .1"/>
 <body name="box" pos="0 0 .075"><freejoint name="root"/><geom type="box" size=".1 .15 .08" mass="1" friction=".4"/></body>
 <body name="ball" pos=".17 0 .078"><freejoint/><geom type="sphere" size=".08" mass=".5" friction=".3"/></body>
-<body name="arm" pos="1 0 .4"><joint name="swing" type="ball" damping=".1" stiffness="3"/><geom type="capsule" size=".03" fromto="0 0 0 .4 0 .1"/>
-<body name="hand" pos=".4 0 .1"><joint name="wrist" axis="0 1 0" damping=".05" frictionloss=".01" range="-10 20" limited="true"/>
+<body name="arm" pos="1 0 .4"><joint name="swing" type="ball" damping=".1" stiffness="3"/><geom type="capsule" size=".03"
+fromto="0 0 0 .4 0 .1"/>
+<body name="hand" pos=".4 0 .1"><joint name="wrist" axis="0 1 0" damping=".05" frictionloss=".01" range="-10 20"
+limited="true"/>
 <geom type="capsule" size=".02" fromto="0 0 0 .3 0 0"/><site name="end" pos=".3 0 0"/></body></body>
 <body pos="2 0 1"><joint name="a" type="slide" axis="1 0 0" damping=".2"/><geom size=".05" mass=".3"/><site name="left"/></body>
-<body pos="2.5 0 1.1"><joint name="b" axis="0 1 0" damping=".02" armature=".01"/><geom type="capsule" size=".02" fromto="0 0 0 .2 0 .1"/><site name="right" pos=".2 0 .1"/></body>
-</worldbody><tendon><spatial name="rope" limited="true" range="0 .68" stiffness="20"><site site="left"/><site site="right"/></spatial>
+<body pos="2.5 0 1.1"><joint name="b" axis="0 1 0" damping=".02" armature=".01"/><geom type="capsule" size=".02" fromto="0 0 0
+.2 0 .1"/><site name="right" pos=".2 0 .1"/></body>
+</worldbody><tendon><spatial name="rope" limited="true" range="0 .68" stiffness="20"><site site="left"/><site
+site="right"/></spatial>
 <fixed name="sum" damping=".1"><joint joint="a" coef=".5"/><joint joint="b" coef="-1.5"/></fixed></tendon>
-<actuator><general name="slow" joint="wrist" dyntype="filter" dynprm=".05" gainprm="2"/><motor joint="root" gear="4 0 1 .2 0 0"/><position joint="wrist" kp="3"/>
+<actuator><general name="slow" joint="wrist" dyntype="filter" dynprm=".05" gainprm="2"/><motor joint="root" gear="4 0 1 .2 0
+0"/><position joint="wrist" kp="3"/>
 <motor tendon="rope" gear=".5"/></actuator>
-<sensor><framepos objtype="site" objname="end"/><gyro site="end"/><actuatorfrc actuator="slow"/><tendonpos tendon="rope"/></sensor></mujoco>"""
+<sensor><framepos objtype="site" objname="end"/><gyro site="end"/><actuatorfrc actuator="slow"/><tendonpos
+tendon="rope"/></sensor></mujoco>"""
 WEIGHTS = 64 / 45, -20 / 45, 1 / 45  # of central differences with h, 2 h, 4 h: to h^6
 
 
@@ -77,7 +84,8 @@ class Squares:
     def product(self, d):
         dx, du = self.split(d)
         with self.model.rollout(self.start, self.ctrl) as r:
-            g = r.hvp({"state": dx, "ctrl": du}, {"qvel": r.qvel, "sensordata": r.sensordata}, lambda t: {"qvel": t.qvel, "sensordata": t.sensordata})
+            g = r.hvp({"state": dx, "ctrl": du}, {"qvel": r.qvel, "sensordata": r.sensordata},
+                      lambda t: {"qvel": t.qvel, "sensordata": t.sensordata})
         return np.concatenate([g.state, g.ctrl.ravel()])
 
 
@@ -109,7 +117,8 @@ def test_changes_are_a_dict_or_a_function(model):
         first = r.vjp(qvel=moved.qvel, check=False)
     np.testing.assert_array_equal(f.ctrl, g.ctrl)
     np.testing.assert_allclose(linear.ctrl + first.ctrl, f.ctrl, rtol=1e-9, atol=1e-11 * np.abs(f.ctrl).max())
-    assert not none.ctrl.any() and not none.state.any() and f.ctrl.shape == ctrl.shape and f.state.shape == (len(model.tangent_names),)
+    assert not none.ctrl.any() and not none.state.any()
+    assert f.ctrl.shape == ctrl.shape and f.state.shape == (len(model.tangent_names),)
 
 
 def test_a_batch_has_the_products_of_its_worlds(model):
@@ -125,7 +134,8 @@ def test_a_batch_has_the_products_of_its_worlds(model):
     np.testing.assert_array_equal(found[0].state, found[1].state)
     for w in range(5):
         with model.rollout(start[w], ctrl[w], params={"body_mass": masses[w]}) as r:
-            one = r.hvp({"state": dx[w], "ctrl": du[w], "params": {"body_mass": dm[w]}}, {"qvel": r.qvel[-1]}, lambda t: {"qvel": t.qvel[-1]})
+            along = {"state": dx[w], "ctrl": du[w], "params": {"body_mass": dm[w]}}
+            one = r.hvp(along, {"qvel": r.qvel[-1]}, lambda t: {"qvel": t.qvel[-1]})
         np.testing.assert_allclose(found[0].ctrl[w], one.ctrl, rtol=1e-12, atol=1e-12 * np.abs(one.ctrl).max())
         np.testing.assert_allclose(found[0].state[w], one.state, rtol=1e-12, atol=1e-12 * np.abs(one.state).max())
 
@@ -159,7 +169,8 @@ def test_forces_and_short_memory(model):
     d = {name: .3 * rng.normal(size=a.shape) for name, a in given.items()}
 
     def rolled(h=0, **options):
-        return model.rollout(start, ctrl, **{name: a + h * d[name] for name, a in given.items()}, outputs=["site_xpos"], **options)
+        moved = {name: a + h * d[name] for name, a in given.items()}
+        return model.rollout(start, ctrl, **moved, outputs=["site_xpos"], **options)
 
     def gradient(h):
         with rolled(h) as r:
@@ -178,12 +189,13 @@ def test_what_is_refused(model):
     start, ctrl, _ = somewhere(model)
     r = model.rollout(start, ctrl)
     bar = {"qvel": r.qvel}
+    refused, wrong = pb.UnsupportedError, pb.ArgumentError
     for arguments, error, text in (
-            (({"mocap_pos": 0}, bar), pb.UnsupportedError, "a direction of mocap_pos has none"), (({"command": 0}, bar), pb.UnsupportedError, "command"),
-            (({"speed": 0}, bar), pb.ArgumentError, "found 'speed'"), (({}, {"speed": 0}), pb.ArgumentError, "cotangents: .*found 'speed'"),
-            (({}, bar, {"speed": 0}), pb.ArgumentError, "changes: .*found 'speed'"), ((ctrl, bar), pb.ArgumentError, "direction: expected a dict"),
-            (({"ctrl": ctrl[0]}, bar), pb.ArgumentError, "direction of ctrl: expected"), (({}, {"qvel": ctrl}), pb.ArgumentError, "cotangent of qvel: expected"),
-            (({"ctrl": np.full_like(ctrl, np.nan)}, bar), pb.ArgumentError, "ctrl")):
+            (({"mocap_pos": 0}, bar), refused, "a direction of mocap_pos has none"), (({"command": 0}, bar), refused, "command"),
+            (({"speed": 0}, bar), wrong, "found 'speed'"), (({}, {"speed": 0}), wrong, "cotangents: .*found 'speed'"),
+            (({}, bar, {"speed": 0}), wrong, "changes: .*found 'speed'"), ((ctrl, bar), wrong, "direction: expected a dict"),
+            (({"ctrl": ctrl[0]}, bar), wrong, "direction of ctrl: expected"),
+            (({}, {"qvel": ctrl}), wrong, "cotangent of qvel: expected"), (({"ctrl": np.full_like(ctrl, np.nan)}, bar), wrong, "ctrl")):
         with pytest.raises(error, match=text):
             r.hvp(*arguments)
     with pytest.raises(pb.UnsupportedError, match="the result by body_mass has none"):
@@ -196,9 +208,10 @@ def test_what_is_refused(model):
 
     # By what a model or a step has.
     wet = SCENE.replace('<option timestep="0.004"/>', '<option timestep="0.004" density="1000"/>')
-    for xml, settings, text in ((SCENE, {"contact": {"method": "lcp"}}, "contact methods other than soft and penalty"), (wet, {}, "a medium"),
-                                (SCENE, {"options": {"noslip_iterations": 3}}, "noslip_iterations")):
-        with pb.loads(xml, **settings).rollout(start.flat, ctrl) as r, pytest.raises(pb.UnsupportedError, match="second derivatives.*" + text):
+    for xml, settings, text in ((SCENE, {"contact": {"method": "lcp"}}, "contact methods other than soft and penalty"),
+                                (wet, {}, "a medium"), (SCENE, {"options": {"noslip_iterations": 3}}, "noslip_iterations")):
+        r = pb.loads(xml, **settings).rollout(start.flat, ctrl)
+        with pytest.raises(pb.UnsupportedError, match="second derivatives.*" + text):
             r.hvp({"ctrl": ctrl}, {"qvel": r.qvel})
     with model.rollout(start, ctrl, gradient="event") as r, pytest.raises(pb.UnsupportedError, match="'exact' alone"):
         r.hvp({"ctrl": ctrl}, {"qvel": r.qvel})

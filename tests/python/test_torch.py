@@ -217,8 +217,8 @@ def second_derivatives(f):
 @pytest.mark.parametrize("loss", ["linear", "quadratic", "sine"])
 @pytest.mark.parametrize("by", ["qpos", "qvel", "ctrl", "params"])
 def test_second_derivatives_in_every_way(loss, by):
-    """By each kind of input, and of losses in whose second derivative the rollout's own is all, or a part: that of differences. By parameters, and by forward
-    over forward, there is none, and that is said."""
+    """By each kind of input, and of losses in whose second derivative the rollout's own is all, or a part: that of differences. By
+    parameters, and by forward over forward, there is none, and that is said."""
     model, zero = pb.loads(PENDULUM), torch.zeros(1, dtype=torch.float64)
 
     def end(x):
@@ -228,7 +228,8 @@ def test_second_derivatives_in_every_way(loss, by):
     f = {"linear": end, "quadratic": lambda x: (end(x) - 1)**2, "sine": lambda x: torch.sin(end(x))}[loss]
     g = torch.func.grad(f)
     assert g(zero + .1).abs() > 0 and torch.func.jacfwd(f)(zero + .1).abs() > 0
-    expected = sum(w * (g(zero + .1 + h) - g(zero + .1 - h)) / (2 * h) for w, h in ((64 / 45, .004), (-20 / 45, .008), (1 / 45, .016)))
+    moves = (64 / 45, .004), (-20 / 45, .008), (1 / 45, .016)
+    expected = sum(w * (g(zero + .1 + h) - g(zero + .1 - h)) / (2 * h) for w, h in moves)
     ways, noise = second_derivatives(f), 1e-12 * float(g(zero + .1).abs())
     assert len(ways) == 11
     for name, way in ways.items():
@@ -236,7 +237,8 @@ def test_second_derivatives_in_every_way(loss, by):
             with pytest.raises(pb.UnsupportedError, match="second"):
                 pytest.fail(f"{name}: {way(zero + .1)}")
         elif name == "penalty":  # of the gradient's square: 2 g g' + g
-            np.testing.assert_allclose(way(zero + .1), 2 * g(zero + .1) * expected + g(zero + .1), rtol=1e-9, atol=noise, err_msg=name)
+            square = 2 * g(zero + .1) * expected + g(zero + .1)
+            np.testing.assert_allclose(way(zero + .1), square, rtol=1e-9, atol=noise, err_msg=name)
         else:
             np.testing.assert_allclose(way(zero + .1).reshape(1), expected, rtol=1e-9, atol=noise, err_msg=name)
 
@@ -327,7 +329,7 @@ def test_a_step_asks_where_a_led_body_was_before(contact, mode, z):
 
 
 def scalar(model, start, names=("qpos", "qvel", "act", "ctrl")):
-    """A loss of all outputs, by one vector of inputs side by side: contact, a free body and a ball whose quaternions have other lengths than one."""
+    """A loss of all outputs, by one vector of inputs side by side: contact, a free body and a ball of quaternions of any length."""
     leaves = {name: start[name].detach() for name in names}
     rest = {name: value.detach() for name, value in start.items() if name not in names}
     weights = torch.Generator().manual_seed(3)
@@ -343,7 +345,7 @@ def scalar(model, start, names=("qpos", "qvel", "act", "ctrl")):
 
 
 def test_second_derivatives_beside_differences(model, start):
-    """Of three worlds at once, one of whose quaternions is not of length one, by state and controls: products, and a whole Hessian, which is symmetric."""
+    """Of three worlds at once, by state and controls: products, and a whole Hessian, which is symmetric."""
     f, x = scalar(model, start)
     way = torch.randn(x.shape, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
     _, product = torch.autograd.functional.hvp(f, x, way)
@@ -376,7 +378,7 @@ def test_second_derivatives_of_a_loop_of_steps(model, start):
     for by_steps in (True, False):
         g, = torch.autograd.grad(last(ctrl, by_steps), ctrl, create_graph=True)
         found.append(torch.autograd.grad(g.square().sum(), ctrl)[0])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-9 * found[1].abs().max())  # each step starts its solver anew
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-9 * found[1].abs().max())  # solvers start anew
 
 
 def test_second_derivatives_that_are_not_there_are_refused_by_name(model, start):
