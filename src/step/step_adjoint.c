@@ -357,7 +357,7 @@ void LANE(pbVjp_SaveStart)(NUM(pbWork) *w) {
 pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool cached, bool sense) {
   const pbModel *m = w->m;
   if (!cached) {
-    PB_TRY(NUM(pbStep_Stage)(w, stages, 0));
+    PB_TRY(NUM(pbStep_Stage)(w, stages, 0, false));
     if (m->integrator == pb_intRK4) {
       memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(num));
       w->damped = false;

@@ -30,7 +30,8 @@ typedef struct pbPullback {
   double *lam;                                  // out, written: solution of the adjoint system; one cotangent only
   bool cached;                                  // work holds the evaluation of this step, accelerations and sensors aside
   pbPullPhase phase;
-  bool evaluated;  // work holds the replay of this step already (not for Runge-Kutta)
+  bool evaluated;     // work holds the replay of this step already (not for Runge-Kutta)
+  bool knows_stages;  // complex numbers, Runge-Kutta: work has the accelerations of the stages before the last
 } pbPullback;
 
 #if PB_IS_COMPLEX
