@@ -23,7 +23,7 @@
 #include "world/policy_step.h"
 #include "support/support.h"
 
-enum { most_x = 640, most_theta = 65536, most_sensors = 512, most_rows = 64, commands = 2, memory = 2 };
+enum { most_x = 640, most_theta = 131072, most_sensors = 512, most_rows = 64, commands = 2, memory = 2 };
 
 typedef struct Setting {
   const char *integrator, *cone;
@@ -47,7 +47,7 @@ typedef struct Case {
   const Setting *setting;
   pbModel *m;
   pbScratch *s;
-  TestNetwork network;
+  TestNetwork network, fast;
   TestBlend blend;
   double *theta, *record;
   double before[most_x], x[most_x], ctrl[64], qfrc[128], command[commands];
@@ -152,6 +152,8 @@ static void fill_table(Table *t, const pbModel *m, int held) {
   add_row(t, (pbObserveDef){.kind = pb_observeTime}, 1);
 }
 
+static bool act_remembers;  // what acts every step has a memory of its own
+
 // Controls where there are, forces and wrenches otherwise or besides. act: with a part that acts every step, decisions every third.
 static void set_policy(Case *c, bool act) {
   const char *body = name_of(c->m, pb_objBody, c->m->nbody - 1);
@@ -172,11 +174,12 @@ static void set_policy(Case *c, bool act) {
   add_row(&fast, (pbObserveDef){.kind = pb_observeQvel}, c->m->nv);
   TestNetwork_Begin(&c->network, see.width, width, memory, 1, 17);
   TestBlend_Begin(&c->blend, width, fast.width, .8, .3);
+  TestNetwork_Begin(&c->fast, width + fast.width, width, memory, 1, 18);
   pbPolicyDef def = {
       .observe = see.row, .observe_count = see.count, .decide = &c->network.function, .output = output, .output_count = outputs};
   if (act) {
     def.every = 3;
-    def.act = &c->blend.function;
+    def.act = act_remembers ? &c->fast.function : &c->blend.function;
     def.act_observe = fast.row;
     def.act_observe_count = fast.count;
   }
@@ -226,6 +229,7 @@ static void end(Case *c) {
   pbScratch_Destroy(c->s);
   pbModel_Destroy(c->m);
   TestNetwork_End(&c->network);
+  TestNetwork_End(&c->fast);
 }
 
 static const char *setting_of(const Case *c) {
@@ -438,6 +442,9 @@ static void test_jacobian_rows(void **state) {
   (void)state;
   on_every_model(check_jacobian_rows);
   on_every_model(check_rows_while_exploring);
+  act_remembers = true;
+  on_every_model(check_jacobian_rows);
+  act_remembers = false;
 }
 
 // The step with the inputs that the policy gave, of the model without a policy, makes the same state to the bit.
@@ -768,6 +775,7 @@ static void test_deformables(void **state) {
     free(c.record);
     pbScratch_Destroy(c.s);
     TestNetwork_End(&c.network);
+    TestNetwork_End(&c.fast);
     pbTask_Destroy(task);
     compared += 1000000;
   }
