@@ -1,6 +1,6 @@
 // Second derivatives: a pendulum's in closed form; products of a rollout's Hessian beside extrapolated differences of its
 // gradient and symmetric, through contact, limits, friction, balls and filters, by every integrator and cone; what is refused,
-// and why; memory that fails.
+// and why; batches of worlds beside each of them; memory that fails.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -433,8 +433,145 @@ static void test_met_exactly(void **unused) {
   close_world(&w);
 }
 
+// ---- batches ------------------------------------------------------------------------------------------------------------
+enum { worlds = 3 };
+
+// Worlds with starts and masses of their own, and controls that they share; the loss is half the squares of the velocities in the end.
+typedef struct Batch {
+  pbBatch *batch;
+  double *x0, *bar, *d, *own, *x0_bar, *ctrl_bar;  // of all worlds: starts, last velocities, directions; what comes out
+  size_t own_size;
+} Batch;
+
+static Batch open_batch(const World *w, pbPool *pool, size_t budget) {
+  static const char *const names[] = {"body_mass"};
+  size_t nx = (size_t)w->nx, nv = (size_t)w->nv, n = (size_t)w->n;
+  const pbBatchOptions options = {
+      .worlds = worlds, .pool = pool, .steps = steps, .shared_inputs = true, .own = names, .own_count = 1, .budget = budget};
+  Batch b = {.x0 = zeros(worlds * nx), .bar = zeros(worlds * nv), .d = zeros(worlds * n)};
+  good(w->ctx, pbBatch_Create(w->ctx, w->model, &options, &b.batch));
+  b.own_size = pbBatch_OwnSize(b.batch);
+  b.own = zeros(worlds * b.own_size);
+  b.x0_bar = zeros(worlds * n);
+  b.ctrl_bar = zeros((size_t)(steps * w->nu));
+
+  uint64_t seed = 12;
+  fill_noise(&seed, b.d, worlds * w->n, 0.1);
+  fill_noise(&seed, b.own, worlds * (int)b.own_size, 0.01);
+  for (size_t i = 0; i < worlds; i++) {
+    memcpy(b.x0 + i * nx, w->x0, nx * sizeof *b.x0);
+    pbState_Move(w->model, b.x0 + i * nx, b.d + i * n, 0.1);
+    for (size_t k = 0; k < b.own_size; k++) pbBatch_Own(b.batch)[i * b.own_size + k] *= 1 + 0.1 * (double)(i + k) / worlds;
+  }
+
+  good(w->ctx, pbBatch_Reset(b.batch, NULL, NULL, 0, -1, b.x0));
+  good(w->ctx, pbBatch_Rollout(b.batch, NULL, NULL, 0, steps, &(pbBatchInput){.ctrl = w->ctrl, .shared = pb_sharedCtrl}, NULL));
+  for (size_t i = 0; i < worlds; i++)
+    memcpy(b.bar + i * nv, pbBatch_States(b.batch) + i * nx + 1 + pbModel_Size(w->model, "nq"), nv * sizeof *b.bar);
+  return b;
+}
+
+static pbStatus run_batch(const World *w, Batch *b) {
+  const pbBatchDirection along = {.x0 = b->d, .ctrl = w->ctrl, .own = b->own};
+  const pbRolloutBar bar = {.qvel = {b->bar, 1, NULL}};
+  return pbBatch_Second(
+      b->batch, &(pbBatchSecond){
+                    .direction = &along, .bar = &bar, .bar_tangent = &bar, .gradient = {.x0 = b->x0_bar, .ctrl = b->ctrl_bar}});
+}
+
+static void close_batch(Batch *b) {
+  pbBatch_Destroy(b->batch);
+  free(b->x0);
+  free(b->bar);
+  free(b->d);
+  free(b->own);
+  free(b->x0_bar);
+  free(b->ctrl_bar);
+}
+
+// Each world by itself: its own numbers to the bit, and the sum of what they share.
+static void check_batch(const World *w, const Batch *b) {
+  size_t n = (size_t)w->n, controls = (size_t)(steps * w->nu), np = pbModel_ParamSize(w->model), column;
+  double *x0 = zeros(n), *ctrl = zeros(controls), *by = zeros(np), *theta = zeros(np);
+  int at = pbBatch_OwnAt(b->batch, 0, &column).offset;
+  for (size_t i = 0; i < worlds; i++) {
+    memset(x0, 0, n * sizeof *x0);
+    memcpy(by + at, b->own + i * b->own_size, b->own_size * sizeof *by);
+    pbBatch_Theta(b->batch, NULL, (int)i, theta);
+    good(w->ctx, pbRollout_Forward(w->rollout, theta, b->x0 + i * (size_t)w->nx, &(pbRolloutInput){.ctrl = w->ctrl}, NULL));
+
+    const pbRolloutDirection along = {.x0 = b->d + i * n, .ctrl = w->ctrl, .theta = by};
+    const pbRolloutBar bar = {.qvel = {b->bar + i * (size_t)w->nv, 1, NULL}};
+    const pbRolloutSecond second = {.direction = &along, .bar = &bar, .bar_tangent = &bar, .gradient = {.x0 = x0, .ctrl = ctrl}};
+    good(w->ctx, pbRollout_Second(w->rollout, &second));
+    assert_true(largest(x0, w->n) > 0.1);
+    assert_memory_equal(x0, b->x0_bar + i * n, n * sizeof *x0);
+  }
+
+  for (size_t i = 0; i < controls; i++) assert_near(b->ctrl_bar[i], ctrl[i], 1e-12 * largest(ctrl, (int)controls));
+  free(x0);
+  free(ctrl);
+  free(by);
+  free(theta);
+}
+
+static void test_batch(void **state) {
+  (void)state;
+  World w = open_world(scene, "RK4", "elliptic");
+  pbPool *pool;
+  good(w.ctx, pbPool_Create(w.ctx, 2, &pool));
+  for (int k = 0; k < 4; k++) {
+    Batch b = open_batch(&w, k % 2 ? pool : NULL, k < 2 ? 0 : 5 * (size_t)pbTape_Size(w.model) * sizeof(double));
+    good(w.ctx, run_batch(&w, &b));
+    check_batch(&w, &b);
+    close_batch(&b);
+  }
+
+  // What is refused of one is refused of all.
+  Batch b = open_batch(&w, NULL, 0);
+  const pbBatchSecond by_theta = {.gradient = {.theta = w.theta}};
+  assert_int_equal(pbBatch_Second(b.batch, &by_theta), pb_bad_input);
+  assert_non_null(strstr(pbContext_Error(w.ctx), "not by parameters"));
+  close_batch(&b);
+  pbPool_Destroy(pool);
+  close_world(&w);
+}
+
+// Each allocation of a call fails in turn: nothing comes out, and the next call is right.
+static void test_memory_of_a_batch(void **state) {
+  (void)state;
+  Meter meter = {0};
+  pbAllocator hooks = meter_hooks(&meter);
+  World w = open_world(scene, "RK4", "elliptic"), counted = w;
+  counted.ctx = pbContext_Create(&hooks);
+  for (long fail_at = 1, failed = 1; failed > 0; fail_at++) {
+    Batch b = open_batch(&counted, NULL, 0);
+    meter.failed = 0;
+    meter.fail_at = meter.calls + fail_at;
+    meter.fail_ever_after = true;
+    pbStatus status = run_batch(&counted, &b);
+    failed = meter.failed;
+    meter.fail_at = 0;
+    meter.fail_ever_after = false;
+    assert_int_equal(status, failed ? pb_no_memory : pb_ok);
+    if (failed) {
+      int known = worlds * w.n;
+      for (int i = (worlds - 1) * w.n; i < known; i++) assert_true(b.x0_bar[i] == 0);
+      memset(b.x0_bar, 0, (size_t)known * sizeof *b.x0_bar);
+      memset(b.ctrl_bar, 0, (size_t)(steps * w.nu) * sizeof *b.ctrl_bar);
+      good(counted.ctx, run_batch(&counted, &b));
+    }
+    check_batch(&w, &b);
+    close_batch(&b);
+  }
+  pbContext_Destroy(counted.ctx);
+  assert_int_equal(meter.live, 0);
+  close_world(&w);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pendulum),   cmocka_unit_test(test_rollout),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_batch),      cmocka_unit_test(test_memory_of_a_batch),
+                                     cmocka_unit_test(test_pendulum),   cmocka_unit_test(test_rollout),
                                      cmocka_unit_test(test_refused),    cmocka_unit_test(test_memory),
                                      cmocka_unit_test(test_parameters), cmocka_unit_test(test_met_exactly)};
   return cmocka_run_group_tests(tests, NULL, NULL);
