@@ -213,7 +213,7 @@ pbStatus pbRollout_Second(pbRollout *r, const pbRolloutSecond *second) {
   PB_TRY(pbRollout_Ready(r));
   size_t states = (size_t)r->plan.steps + 1, n = (size_t)r->n, nx = (size_t)r->nx;
 
-  double *room = pbContext_AllocArray(r->ctx, states * ((size_t)r->nrecord + n) + 4 * n + 2 * nx, sizeof *room);
+  double *room = pbRollout_TakeRoom(r, states * ((size_t)r->nrecord + n) + 4 * n + 2 * nx);
   if (!room) return pbContext_Fail(r->ctx, pb_no_memory, "second derivatives: no memory for %d steps", r->plan.steps);
 
   // Laid out one after the other.
@@ -228,6 +228,6 @@ pbStatus pbRollout_Second(pbRollout *r, const pbRolloutSecond *second) {
   memset(s.tangents, 0, (states * n + 4 * n) * sizeof *room);
 
   pbStatus status = run(&s);
-  pbContext_Free(r->ctx, room);
+  pbRollout_LeaveRoom(r, room);
   return status;
 }
