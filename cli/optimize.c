@@ -208,6 +208,9 @@ static void print_summary(cliApp *app, const pbTask *task, const Names *names, c
   print_stages(out, task);
   fprintf(out, "  loss %.7g at the start, %.7g found; %d iterations, %lld simulations, %.3g s\n", result->start_loss,
           result->loss, result->iterations, (long long)result->simulations, result->seconds);
+  if (result->products + result->differences > 0)
+    fprintf(out, "  products with the Hessian: %lld exact, %lld by differences%s%s\n", (long long)result->products,
+            (long long)result->differences, result->inexact ? ": " : "", result->inexact ? result->inexact : "");
   if (!isnan(result->test_loss)) fprintf(out, "  loss %.7g on what was kept out of the fit\n", result->test_loss);
   print_variables(out, task, result);
   int agree = pbTask_StartsAgree(task, NULL);

@@ -22,6 +22,9 @@ typedef struct pbProblem {
   pbStatus (*gradient)(void *user, const double *x, double *value, double *gradient);
   // value = sum of squares of r (m); J (m x n, row-major) may be NULL
   pbStatus (*residuals)(void *user, const double *x, double *r, double *J);
+  // Hv (n): how the gradient at x changes along v. May be NULL: newton-cg takes differences of gradients instead, as it does
+  // where this fails with one of the statuses above
+  pbStatus (*product)(void *user, const double *x, const double *v, double *Hv);
 } pbProblem;
 
 typedef enum pbMethod {
@@ -32,9 +35,10 @@ typedef enum pbMethod {
   pb_methodEs,
   pb_methodSepCma,
   pb_methodIlqr,  // of tasks alone: their trajectories are its problem
+  pb_methodNewtonCg,
   pb_methodCount
 } pbMethod;
-PB_API const char *pbMethod_Name(pbMethod method);  // "adam", "lbfgs", "gauss-newton", "cmaes", "es", "sep-cma", "ilqr"
+PB_API const char *pbMethod_Name(pbMethod method);  // "adam", "lbfgs", "gauss-newton", "cmaes", "es", "sep-cma", "ilqr", ...
 PB_API bool pbMethod_Find(const char *name, pbMethod *method);
 
 typedef struct pbRate {  // learning rate from an iteration on
@@ -51,6 +55,7 @@ typedef struct pbOptimizerOptions {  // zeros mean the defaults in brackets
   double beta1, beta2, epsilon;  // [0.9, 0.999, 1e-8]; beta < 0 means 0
   // lbfgs (projected on the bounds; weak Wolfe conditions where they do not bind, Armijo where they do)
   int memory;  // pairs kept [10]
+  // newton-cg (trust region, conjugate gradients ended after Steihaug 1983; bounds by active set) has no options of its own
   // gauss-newton (Levenberg-Marquardt, bounds by active set)
   double damping;  // start, relative to the diagonal [1e-3]; of ilqr to the mean curvature by states [0]
   // cmaes (Hansen 2016, arXiv 1604.00772); sep-cma, its diagonal (Ros & Hansen 2008), for very many unknowns; es: antithetic
@@ -81,6 +86,8 @@ typedef struct pbIterate {
   double gradient_norm;  // largest entry of the gradient projected on the bounds; NaN without gradient
   double step_norm;      // of the last move
   pbOutcome outcome;
+  // of newton-cg: products with a Hessian that were exact, and those made by differences, whose gradients count as such
+  int64_t products, differences;
 } pbIterate;
 PB_API PB_NODISCARD pbStatus pbOptimizer_Iterate(pbOptimizer *optimizer);  // one iteration
 PB_API pbIterate pbOptimizer_Get(const pbOptimizer *optimizer);
@@ -278,6 +285,9 @@ typedef struct pbRunResult {
   double test_loss;                  // of the trajectories that test the answer; NaN: there are none
   int best_start;                    // number of the start that it came from; 0: the task's own
   const pbUncertainty *uncertainty;  // of a fit to recordings; NULL: the task is none, or says "uncertainty": false
+  // Of newton-cg: products with a Hessian that were exact, those made of differences of gradients, and why these (NULL: none).
+  int64_t products, differences;
+  const char *inexact;
 } pbRunResult;
 // pb_interrupted: the state file holds all; call again with resume. Any other error: where a point could be evaluated before it,
 // `result` is as after a run (outcome pb_runFailed, reason: the error, nothing judged or confirmed); else its z is NULL.

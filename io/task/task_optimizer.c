@@ -60,13 +60,14 @@ pbStatus pbTaskReader_Seed(pbTaskReader *r, const json_t *root, uint64_t *seed) 
 typedef struct Method {
   pbOptimizerOptions o;
   const char *method;
-  int iterations, saddle, between, starts, jacobian;
+  int iterations, saddle, between, starts, jacobian, hessian;
   double spread;
   bool second_order;
 } Method;
 
 static const char *const saddle_words[] = {"leave", "report", NULL}, *const rate_words[] = {"constant", "linear", NULL};
-static const char *const jacobian_words[] = {"auto", "dense", "sweep", NULL};  // in the order of pbJacobianKind
+static const char *const jacobian_words[] = {"auto", "dense", "sweep", NULL};       // in the order of pbJacobianKind
+static const char *const hessian_words[] = {"auto", "exact", "differences", NULL};  // in the order of pbHessianKind
 static const pbTaskKey method_keys[] = {PB_KEY("method", Text, Method, method),
                                         PB_KEY_FROM("iterations", Int, Method, iterations, 0, 100000000),
                                         PB_KEY_PART("rate"),
@@ -85,6 +86,7 @@ static const pbTaskKey method_keys[] = {PB_KEY("method", Text, Method, method),
                                         PB_KEY("step_tolerance", Real, Method, o.step_tolerance),
                                         PB_KEY_WORD("saddle", Method, saddle, saddle_words),
                                         PB_KEY_WORD("jacobian", Method, jacobian, jacobian_words),
+                                        PB_KEY_WORD("hessian", Method, hessian, hessian_words),
                                         PB_KEY("second_order", Bool, Method, second_order),
                                         PB_KEY_FROM("starts", Int, Method, starts, 1, 10000),
                                         PB_KEY_FROM("start_spread", Real, Method, spread, 0, 1e6),
@@ -100,6 +102,9 @@ pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) 
   if (json_object_get(object, "second_order") && m.o.method != pb_methodIlqr)
     return pbTaskReader_FailAt(r, "second_order", "method \"%s\" has none: ilqr does", pbMethod_Name(m.o.method));
 
+  if (json_object_get(object, "hessian") && m.o.method != pb_methodNewtonCg)
+    return pbTaskReader_FailAt(r, "hessian", "method \"%s\" has none: newton-cg does", pbMethod_Name(m.o.method));
+
   // to the minimizer zero means its default, a negative value zero
   if (m.o.beta1 == 0 && json_object_get(object, "beta1")) m.o.beta1 = -1;
   if (m.o.beta2 == 0 && json_object_get(object, "beta2")) m.o.beta2 = -1;
@@ -110,6 +115,7 @@ pbStatus pbTask_ReadMethod(pbTaskReader *r, const json_t *object, pbTask *task) 
   task->report_saddles = m.saddle == 1;
   task->jacobian = (pbJacobianKind)m.jacobian;
   task->second_order = m.second_order;
+  task->hessian = (pbHessianKind)m.hessian;
 
   task->start_count = m.starts;
   task->start_spread = m.spread;

@@ -500,6 +500,16 @@ static json_t *noise_json(const pbTask *task, const pbRunResult *result) {
   return o;
 }
 
+// How Newton's method knew the curvature of the loss.
+static json_t *hessian_json(const pbRunResult *result) {
+  json_t *o = json_object();
+  pbJson_Put(&o, "products", json_integer(result->products));
+  pbJson_Put(&o, "differences", json_integer(result->differences));
+  pbJson_Put(&o, "why_differences", result->inexact ? pbJson_String(result->inexact) : json_null());
+
+  return o;
+}
+
 static pbStatus no_memory(pbContext *ctx) { return pbContext_Fail(ctx, pb_no_memory, "no memory for the result"); }
 
 static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **made) {
@@ -528,6 +538,7 @@ static pbStatus result_json(pbTask *task, const pbRunResult *result, json_t **ma
   pbJson_Put(&o, "iterations", json_integer(result->iterations));
   pbJson_Put(&o, "simulations", json_integer(result->simulations));
   pbJson_Put(&o, "gradients", json_integer(result->gradients));
+  if (result->products + result->differences > 0) pbJson_Put(&o, "hessian", hessian_json(result));
   pbJson_Put(&o, "saddles_left", json_integer(result->left));
   pbJson_Put(&o, "seconds", real(result->seconds));
   pbJson_Put(&o, "resumed", json_boolean(result->resumed));

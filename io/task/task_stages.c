@@ -8,7 +8,7 @@
 
 // What a stage came to, as it is saved: doubles only.
 typedef struct Past {
-  double steps, outcome, met, start_loss, loss, iterations, simulations, gradients, left, seconds;
+  double steps, outcome, met, start_loss, loss, iterations, simulations, gradients, products, differences, left, seconds;
 } Past;
 enum { PAST = sizeof(Past) / sizeof(double) };
 
@@ -59,7 +59,7 @@ static pbStatus save_run(void *user, const double *state, size_t count) {
 static bool is_past(const Past *p) {
   return p->outcome >= 0 && p->outcome < pb_runOutcomeCount && p->iterations >= 0 && p->iterations < 1e9 && p->steps >= 0 &&
          p->steps < 1e9 && p->left >= 0 && p->left < 1e9 && p->simulations >= 0 && p->simulations < 1e18 && p->gradients >= 0 &&
-         p->gradients < 1e18;
+         p->gradients < 1e18 && p->products >= 0 && p->products < 1e18 && p->differences >= 0 && p->differences < 1e18;
 }
 
 // How many stages are over.
@@ -135,6 +135,8 @@ static void sum_past(const Staged *s, pbTaskBefore *sum) {
     sum->left += (int)p->left;
     sum->simulations += (int64_t)p->simulations;
     sum->gradients += (int64_t)p->gradients;
+    sum->products += (int64_t)p->products;
+    sum->differences += (int64_t)p->differences;
     sum->seconds += p->seconds;
   }
 }
@@ -150,6 +152,8 @@ static Past past_of(const pbTask *stage, const pbRunResult *r) {
                 .iterations = r->iterations - before->iterations,
                 .simulations = (double)(r->simulations - before->simulations),
                 .gradients = (double)(r->gradients - before->gradients),
+                .products = (double)(r->products - before->products),
+                .differences = (double)(r->differences - before->differences),
                 .left = r->left - before->left,
                 .seconds = r->seconds - before->seconds};
 }

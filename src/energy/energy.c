@@ -160,7 +160,6 @@ bool pbEnergy_Uses(const pbEnergy *e, pbEnergyInput input) { return e->uses[inpu
 
 // ---- evaluation -------------------------------------------------------------------------------------------------------
 PB_KERNEL_DECLARE(run, pbRun_Elements)
-__typeof__(pbRun_Elements_r) pbRun_Elements_c;
 
 pbRunElements *pbRun_Variant(int index) {
 #define X(suffix) pbRun_Elements##suffix,

@@ -41,5 +41,6 @@ bool pbEnergy_EvaluateComplex(const pbEnergy *energy, const pbComplexElements *e
 // Instruction sets this processor has, 0 the widest; past the last NULL.
 typedef __typeof__(NUM(pbRun_Elements)) pbRunElements;
 pbRunElements *pbRun_Variant(int index);
+pbRunElements pbRun_Elements_c;  // in complex numbers
 
 #endif

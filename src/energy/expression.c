@@ -70,7 +70,8 @@ size_t pbExpression_WorkBytes(const pbExpression *e) {
 
 static pbStatus allocate_work(pbExpression *e) {
   int entries = e->most * e->points;
-  e->work = pbContext_Alloc(e->ctx, pbExpression_WorkBytes(e));
+  size_t real = pbExpression_WorkBytes(e), in_complex = pbRun_WorkSize(&e->gradient, true);
+  e->work = pbContext_Alloc(e->ctx, real > in_complex ? real : in_complex);
   e->vertex = pbContext_AllocArray(e->ctx, (size_t)entries, sizeof *e->vertex);
   if (!e->work || !e->vertex) return pbContext_Fail(e->ctx, pb_no_memory, "out of memory");
 
@@ -135,6 +136,33 @@ bool pbExpression_EvaluateIn(const pbExpression *e, int count, const double *in,
                .rows = {{value, 0, 1}, {gradient, 1, 3 * e->points}}};
 
   return pbRun_Variant(0)(&run, fault) < 0;
+}
+
+// The gradient in dual numbers: complex ones whose imaginary parts are too small to have a square.
+bool pbExpression_Second(const pbExpression *e, const double *in, const double *direction, double *change) {
+  enum { width = PB_EXPRESSION_NUMBERS + 3 };
+  const double tiny = 1e-150;
+  _Complex double at[width], value, gradient[width];
+  int n = pbExpression_Width(e);
+  PB_ASSERT(n <= width);
+  for (int i = 0; i < n; i++) {
+    double *part = (double *)&at[i];
+    part[0] = in[i];
+    part[1] = tiny * direction[i];
+  }
+
+  pbEnergyFault fault;
+  pbRun run = {.program = &e->gradient,
+               .points = e->points,
+               .count = 1,
+               .vertex = e->vertex,
+               .vertices = {at},
+               .work = e->work,
+               .rows = {{&value, 0, 1}, {gradient, 1, n}}};
+  if (pbRun_Elements_c(&run, &fault) >= 0) return false;
+
+  for (int i = 0; i < n; i++) change[i] = ((double *)&gradient[i])[1] / tiny;
+  return true;
 }
 
 bool pbExpression_Evaluate(const pbExpression *e, int count, const double *in, double *value, double *gradient,

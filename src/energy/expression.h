@@ -25,7 +25,9 @@ int pbExpression_Width(const pbExpression *expression);
 // False: one left the domain of the formula, `fault` (may be NULL) says which and why.
 bool pbExpression_Evaluate(const pbExpression *expression, int count, const double *in, double *value, double *gradient,
                            pbEnergyFault *fault);
-// The same in the caller's memory, WorkBytes of it, so that threads may share an expression.
+// How the gradient of one evaluation changes where its inputs move along `direction` (Width): `change` (Width), exactly.
+bool pbExpression_Second(const pbExpression *expression, const double *in, const double *direction, double *change);
+// The same as Evaluate in the caller's memory, WorkBytes of it, so that threads may share an expression.
 size_t pbExpression_WorkBytes(const pbExpression *expression);
 bool pbExpression_EvaluateIn(const pbExpression *expression, int count, const double *in, double *value, double *gradient,
                              void *work, pbEnergyFault *fault);

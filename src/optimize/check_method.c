@@ -1,6 +1,7 @@
 // What a method cannot do with a task, before a run.
 // Tests: tests/unit/test_ilqr.c, tests/unit/test_gaps.c, tests/unit/test_task.c.
 #include "base/context.h"
+#include "optimize/products.h"
 #include "optimize/shoot.h"
 #include "optimize/sweep.h"
 #include "optimize/task.h"
@@ -42,6 +43,8 @@ pbStatus pbTask_CheckMethod(const pbTask *task, const char *asked) {
   const char *why = pbTaskSweep_WhyNot(task);
   if (why && method == pb_methodGaussNewton && task->jacobian == pb_jacobianSweep)
     return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.jacobian: a sweep is not possible: %s", task->name, why);
+
+  if (method == pb_methodNewtonCg) return pbTask_CheckNewton(task);
 
   why = method == pb_methodIlqr ? pbTaskShooting_WhyNot(task) : NULL;
   return why ? pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.method: ilqr is not possible: %s", task->name, why)

@@ -110,6 +110,24 @@ pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, do
   return end_evaluation(o, x, check_gradient(o, status, gradient), value);
 }
 
+pbStatus pbOptimizer_Beside(pbOptimizer *o, const double *x, double *gradient, bool *made) {
+  double value;
+  o->h->gradients++;
+  pbStatus status = o->problem.gradient(o->problem.user, x, &value, gradient);
+  status = check_gradient(o, status, gradient);
+  *made = status == pb_ok;
+  return is_soft(o, status) ? pb_ok : status;
+}
+
+pbStatus pbOptimizer_Product(pbOptimizer *o, const double *x, const double *v, double *Hv, bool *made) {
+  *made = false;
+  if (!o->problem.product) return pb_ok;
+  pbStatus status = o->problem.product(o->problem.user, x, v, Hv);
+  *made = status == pb_ok && pb_allFinite(Hv, (size_t)o->n);
+  o->h->products += *made;
+  return is_soft(o, status) ? pb_ok : status;
+}
+
 static double sum_squares(const pbOptimizer *o, const double *r) {
   double sum = 0;
   for (size_t i = 0; i < o->problem.m; i++) sum += r[i] * r[i];

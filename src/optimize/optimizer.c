@@ -12,9 +12,9 @@
 #include "base/suggest.h"
 #include "elementary/elementary.h"
 
-static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam,  &pbMinimizer_Lbfgs, &pbMinimizer_GaussNewton,
-                                                           &pbMinimizer_Cmaes, &pbMinimizer_Es,    &pbMinimizer_SepCma,
-                                                           &pbMinimizer_Ilqr};
+static const pbMinimizer *const methods[pb_methodCount] = {&pbMinimizer_Adam,  &pbMinimizer_Lbfgs,   &pbMinimizer_GaussNewton,
+                                                           &pbMinimizer_Cmaes, &pbMinimizer_Es,      &pbMinimizer_SepCma,
+                                                           &pbMinimizer_Ilqr,  &pbMinimizer_NewtonCg};
 
 const char *pbMethod_Name(pbMethod method) { return (unsigned)method < pb_methodCount ? methods[method]->name : "unknown"; }
 
@@ -250,6 +250,8 @@ pbIterate pbOptimizer_Get(const pbOptimizer *o) {
                      .values = (int64_t)h->values,
                      .gradients = (int64_t)h->gradients,
                      .jacobians = (int64_t)h->jacobians,
+                     .products = (int64_t)h->products,
+                     .differences = (int64_t)h->differences,
                      .x = o->x,
                      .best = o->best,
                      .value = h->value,

@@ -7,8 +7,9 @@
 
 typedef struct pbOptimizerHeader {  // doubles only, for it is saved as such
   double begun, iteration, values, gradients, jacobians, value, best_value, gradient_norm, step_norm, outcome, restarts,
-      left;  // saddles
-  double reserved[4];
+      left;                      // saddles
+  double products, differences;  // of Hessians
+  double reserved[2];
 } pbOptimizerHeader;
 enum { PB_HEADER_DOUBLES = sizeof(pbOptimizerHeader) / sizeof(double) };
 
@@ -21,7 +22,7 @@ typedef struct pbMinimizer {  // one method
   pbStatus (*iterate)(pbOptimizer *o);
 } pbMinimizer;
 extern const pbMinimizer pbMinimizer_Adam, pbMinimizer_Lbfgs, pbMinimizer_GaussNewton, pbMinimizer_Cmaes, pbMinimizer_Es,
-    pbMinimizer_SepCma, pbMinimizer_Ilqr;
+    pbMinimizer_SepCma, pbMinimizer_Ilqr, pbMinimizer_NewtonCg;
 
 // The linear problem of Gauss-Newton at a point, for a caller that keeps J to itself. All n each but r (m).
 typedef struct pbNormal {
@@ -80,6 +81,10 @@ PB_NODISCARD pbStatus pbOptimizer_CreateWith(pbContext *ctx, const pbProblem *pr
 PB_NODISCARD pbStatus pbOptimizer_Value(pbOptimizer *o, const double *x, double *value);
 PB_NODISCARD pbStatus pbOptimizer_Gradient(pbOptimizer *o, const double *x, double *value, double *gradient);
 PB_NODISCARD pbStatus pbOptimizer_Residuals(pbOptimizer *o, const double *x, double *value, double *r, double *J);
+// A gradient beside the search's own way: counted, but no best point. made: false after a soft failure.
+PB_NODISCARD pbStatus pbOptimizer_Beside(pbOptimizer *o, const double *x, double *gradient, bool *made);
+// The problem's product with the Hessian. made: false, and not counted, where it has none, in general or here.
+PB_NODISCARD pbStatus pbOptimizer_Product(pbOptimizer *o, const double *x, const double *v, double *Hv, bool *made);
 // Of o->normal; counted as a Jacobian.
 PB_NODISCARD pbStatus pbOptimizer_Linearize(pbOptimizer *o, const double *x, double *value, double *r, double *g,
                                             double *diagonal);

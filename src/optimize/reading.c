@@ -175,6 +175,43 @@ double pbPart_Push(const pbPart *part, const pbMoment *m, const pbTerm *of, pbSe
   return moved + fraction * rate;
 }
 
+// rotation_row where w moves by dw, k' = 1/360 + a^2 / 7560 + a^4 / 201600 + ... by w'dw.
+static void rotation_row_tangent(const double *w, const double *dw, int axis, double *row) {
+  double aa = w[0] * w[0] + w[1] * w[1] + w[2] * w[2], a = sqrt(aa), along = w[0] * dw[0] + w[1] * dw[1] + w[2] * dw[2];
+  double half = 0.5 * a, sine = pbSin(half), k = 1.0 / 12 + aa / 720 + aa * aa / 30240 + aa * aa * aa / 1209600;
+  double dk = 1.0 / 360 + aa * (1.0 / 7560 + aa * (1.0 / 201600 + aa / 5987520));
+
+  // the closed forms cancel near zero
+  if (a > 0.1) {
+    k = 1 / aa - 0.5 * pbCos(half) / (a * sine);
+    dk = (-2 / (aa * a) + 0.5 * pbCos(half) / (aa * sine) + 0.25 / (a * sine * sine)) / a;
+  }
+
+  const double dW[9] = {0, -dw[2], dw[1], dw[2], 0, -dw[0], -dw[1], dw[0], 0};
+  for (int j = 0; j < 3; j++) {
+    double square = w[axis] * w[j] - (axis == j ? aa : 0);
+    double moved = dw[axis] * w[j] + w[axis] * dw[j] - (axis == j ? 2 * along : 0);
+    row[j] = 0.5 * dW[3 * axis + j] + dk * along * square + k * moved;
+  }
+}
+
+void pbPart_PullTangent(const pbPart *part, const pbMoment *m, pbSeen seen, const double *target, double bar, pbSeen by,
+                        pbSeenBar to) {
+  PB_ASSERT(part->axis >= 0 && !m->between);
+  double w[3], dw[3] = {0}, row[3];
+  int first = part->index - part->axis;
+  rotation_between(target + part->target, seen.at + part->coord, w);
+
+  // how the rotation vector moves with the body, and with it its row
+  for (int i = 0; i < 3; i++) {
+    rotation_row(w, i, row);
+    for (int j = 0; j < 3; j++) dw[i] += row[j] * by.at[first + j];
+  }
+
+  rotation_row_tangent(w, dw, part->axis, row);
+  for (int j = 0; j < 3; j++) to.at[first + j] += bar * row[j];
+}
+
 double pbTerm_Time(const pbTerm *t, int k, double timestep) {
   PB_ASSERT(k >= 0 && k < t->step_count);
   return t->reading && t->reading->time ? t->reading->time[k] : t->steps[k] * timestep;

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/context.h"
+#include "optimize/products.h"
 #include "optimize/shoot.h"
 #include "optimize/sweep.h"
 
@@ -15,6 +16,7 @@ typedef struct Loop {
   pbOptimizer *optimizer;
   pbTaskSweep *sweep;        // NULL: Gauss-Newton by a matrix, or another method
   pbTaskShooting *shooting;  // of iLQR
+  pbTaskProducts *products;  // of Newton-CG; NULL: of differences
   pbMethod method;
   uint64_t key;
   int iterations;
@@ -315,6 +317,7 @@ static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStor
                                .gap_numbers = count_gaps(l),
                                .measure = measure_of,
                                .use = use_of};
+  if (l->method == pb_methodNewtonCg) PB_TRY(pbTaskProducts_Serve(task, &problem, &l->products));
   const pbStructure structure = {l->sweep ? &normal : NULL, l->shooting ? &shooting : NULL};
   PB_TRY(pbOptimizer_CreateWith(task->ctx, &problem, &structure, &o, task->start, &l->optimizer));
 
@@ -355,6 +358,9 @@ static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result)
   result->iterations = task->before.iterations + i->iteration;
   result->simulations = task->simulations;
   result->gradients = task->before.gradients + i->gradients + i->jacobians;
+  result->products = task->before.products + i->products;
+  result->differences = task->before.differences + i->differences;
+  result->inexact = pbTask_WhyInexact(task, l->products, i->differences);
   if (task->met) result->loss = task->met_value;
   else result->loss = l->iterations ? i->best_value : task->first_value;
   result->start_loss = task->first_value;
@@ -409,7 +415,7 @@ static void find_no_noise(pbRunResult *result) {
 static pbStatus look_for_noise(const Loop *l, pbRunResult *result) {
   pbTask *task = l->task;
   bool by_gradients = l->method == pb_methodAdam || l->method == pb_methodLbfgs || l->method == pb_methodGaussNewton ||
-                      l->method == pb_methodIlqr;
+                      l->method == pb_methodIlqr || l->method == pb_methodNewtonCg;
   find_no_noise(result);
   if (pbOptimizer_HasNothingToGain(l->optimizer)) return pb_ok;  // a plan's feedback says so, whatever gradients are
   if (!by_gradients || result->met || task->verdict.outcome == pb_runNoInfluence || pbTask_IsTruncated(task)) return pb_ok;
@@ -689,6 +695,7 @@ pbStatus pbTask_RunLoop(pbTask *task, const pbRunOptions *options, const pbRunSt
   pbOptimizer_Destroy(loop.optimizer);
   pbTaskSweep_Destroy(task, loop.sweep);
   pbTaskShooting_Destroy(task, loop.shooting);
+  pbTaskProducts_Destroy(task, loop.products);
   pbContext_Free(task->ctx, loop.state);
   task->progress = NULL;
   task->sample.iteration = 0;

@@ -177,6 +177,10 @@ void pbTermSet_Push(const pbTermSet *set, const double *ctrl, const pbObservedTa
                     size_t stride, size_t column);
 // Derivative of the value along a tangent, with the bars of the last pull.
 double pbTermSet_Along(const pbTermSet *set, const pbObservedTangent *tangent, const double *ctrl_bar);
+// How the bars of the last pull, and ctrl_bar (added to), change where what is observed moves. Formulas are as that pull left
+// them; `set` may be a copy of the set with bars of its own.
+void pbTermSet_PullTangent(pbTermSet *set, const double *ctrl, const pbObservedTangent *tangent, double *ctrl_bar);
+const char *pbTermSet_NoSecond(const pbTermSet *set, const pbTerm **which);  // "rotations between two states have"; NULL: it can
 // Bars of the k-th residual alone.
 void pbTermSet_PullResidual(pbTermSet *set, const double *ctrl, size_t k, bool bare, double *ctrl_bar);
 
@@ -314,6 +318,9 @@ enum { PB_HISTORY_ROWS = 512 };  // when full, every second row is dropped
 // How Gauss-Newton's linear problem is solved: what the number of unknowns says, by a matrix, by sweeps (sweep.h).
 typedef enum pbJacobianKind { pb_jacobianAuto, pb_jacobianDense, pb_jacobianSweep } pbJacobianKind;
 
+// How Newton-CG's products with the Hessian are made: exactly where they can be, always, or of differences.
+typedef enum pbHessianKind { pb_hessianAuto, pb_hessianExact, pb_hessianDifferences } pbHessianKind;
+
 typedef struct pbHistory {
   int count, stride;
   double rows[PB_HISTORY_ROWS][4];  // iteration, simulations, best loss, gradient norm
@@ -338,7 +345,7 @@ typedef struct pbTaskStage {  // one of "stages"
 } pbTaskStage;
 typedef struct pbTaskBefore {  // what stages before a run's took
   int iterations, left;
-  int64_t simulations, gradients;
+  int64_t simulations, gradients, products, differences;
   double seconds;
 } pbTaskBefore;
 typedef struct pbTaskStart {  // a search from one start
@@ -383,6 +390,8 @@ struct pbTask {
   pbOptimizerOptions optimizer;
   pbJacobianKind jacobian;  // of gauss-newton
   bool second_order;        // of ilqr: with second derivatives of steps
+  pbHessianKind hessian;    // of newton-cg
+  char inexact[256];        // why the last run's products with the Hessian were differences
   bool has_gains;           // the last run was of ilqr: results have its feedback
   pbRate *rates;
   int iterations;
@@ -598,6 +607,8 @@ void pbTrajectory_ClearBars(pbTrajectory *tr);
 PB_NODISCARD pbStatus pbTrajectory_PullBack(pbTrajectory *tr, const pbVjpOptions *options, double *theta_bar,
                                             pbCertificate *certificate);
 bool pbTask_IsTruncated(const pbTask *task);
+// `each` is called for every trajectory that is fitted, on the threads of the pool.
+void pbTask_ForAll(pbTask *task, void (*each)(void *user, int t, int worker), void *user);
 PB_NODISCARD pbStatus pbTask_SetUpThreads(pbTask *task);
 void pbTask_FreeThreads(pbTask *task);
 // At unknowns that are applied: the loss and its gradient (n; NULL: not wanted); residuals (m) and their Jacobian (m x n; NULL).

@@ -340,6 +340,128 @@ double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl
   return sum;
 }
 
+// The norm that all components at a moment have together.
+static double norm_at(const pbTermSet *s, const pbMoment *p, const double *ctrl) {
+  const pbTerm *t = p->term;
+  double squares = t->epsilon * t->epsilon;
+  for (int i = 0; i < t->part_count; i++) {
+    double d = is_missing(p, i) ? 0 : component(s, p, ctrl, i);
+    squares += d * d;
+  }
+
+  return sqrt(squares);
+}
+
+// ---- how slopes change along a tangent --------------------------------------------------------------------------------
+static bool sees_rotation(const pbTerm *t) {
+  for (int j = 0; j < t->part_count; j++) {
+    if (is_rotation(t, j)) return true;
+  }
+
+  return false;
+}
+
+const char *pbTermSet_NoSecond(const pbTermSet *s, const pbTerm **which) {
+  for (int i = 0; i < s->count; i++) {
+    const pbTerm *t = *which = &s->terms[i];
+    if (t->hosted) return "a function of the host has";
+    if (!t->reading || !t->reading->time) continue;
+
+    // at times of its own
+    bool rotates = sees_rotation(t);
+    int inputs = t->formula ? t->formula->input_count : 0;
+    for (int j = 0; j < inputs; j++) rotates |= sees_rotation(&t->formula->inputs[j]);
+    if (rotates) return "rotations between two states have";
+  }
+
+  return NULL;
+}
+
+// Of an entry's loss, where deviations move by `by`; along: of the norm, sum d by.
+static double slope_tangent(const pbTerm *t, double d, double by, double norm, double along) {
+  switch (t->type) {
+    case pb_termNorm: return by / norm - d * along / (norm * norm * norm);
+    case pb_termHuber: return fabs(d) <= t->delta ? 2 * by : 0;
+    case pb_termLinear: return 0;
+    default: return pbTerm_Violation(t, d) != 0 || t->type == pb_termSquared ? 2 * by : 0;
+  }
+}
+
+// How what a formula says of its inputs changes: the formula's own second derivatives.
+static void formula_pull_tangent(const pbTermSet *s, const pbMoment *p, const double *ctrl, const pbObservedTangent *tangent,
+                                 double bar, double *ctrl_bar) {
+  const pbFormula *f = p->term->formula;
+  double by[PB_EXPRESSION_NUMBERS + 3] = {0}, change[PB_EXPRESSION_NUMBERS + 3], *next = by;
+
+  // how the inputs move; the time stands
+  for (int i = 0; i < f->input_count; i++) {
+    const pbTerm *input = &f->inputs[i];
+    pbSeen seen = see(s, p, input, ctrl), moves = tangents_at(s, p, input, tangent);
+    for (int c = 0; c < input->part_count; c++) *next++ = pbPart_Push(&input->parts[c], p, input, seen, input->target, moves, 0);
+  }
+
+  // it had a value here, and has one still
+  if (!pbExpression_Second(f->expression, f->in + (size_t)p->k * (size_t)f->width, by, change)) return;
+  const double *second = change, *slope = f->slope + (size_t)p->k * (size_t)f->width;
+  for (int i = 0; i < f->input_count; i++) {
+    const pbTerm *input = &f->inputs[i];
+    pbSeen seen = see(s, p, input, ctrl), moves = tangents_at(s, p, input, tangent);
+    pbSeenBar to = bars_at(s, p, input, ctrl_bar);
+    for (int c = 0; c < input->part_count; c++, slope++) {
+      pbPart_Pull(&input->parts[c], p, input, seen, input->target, bar * *second++, to);
+      if (is_rotation(input, c)) pbPart_PullTangent(&input->parts[c], p, seen, input->target, bar * *slope, moves, to);
+    }
+  }
+}
+
+// component_pull where what is observed moves, with the same bar: of all but formulas and rotations it stays what it is.
+static void component_pull_tangent(const pbTermSet *s, const pbMoment *p, const double *ctrl, const pbObservedTangent *tangent,
+                                   int i, double bar, double *ctrl_bar) {
+  const pbTerm *t = p->term;
+  if (t->sigma) bar /= t->sigma[i];
+  if (t->reading && !is_rotation(t, i)) bar *= reading_at(t, 1 + i);
+
+  // of what is linear in states nothing changes
+  if (t->formula) formula_pull_tangent(s, p, ctrl, tangent, bar, ctrl_bar);
+  else if (is_rotation(t, i))
+    pbPart_PullTangent(&t->parts[i], p, see(s, p, t, ctrl), p->target, bar, tangents_at(s, p, t, tangent),
+                       bars_at(s, p, t, ctrl_bar));
+}
+
+static void pull_tangent_at(const pbTermSet *s, const pbMoment *p, const double *ctrl, const pbObservedTangent *tangent,
+                            double *ctrl_bar) {
+  const pbTerm *t = p->term;
+  double norm = t->type == pb_termNorm ? norm_at(s, p, ctrl) : 1, along = 0;
+  int counted = t->type == pb_termNorm ? t->part_count : 0;
+  for (int i = 0; i < counted; i++)
+    along += is_missing(p, i) ? 0 : component(s, p, ctrl, i) * component_push(s, p, ctrl, tangent, i);
+
+  for (int i = 0; i < t->part_count; i++) {
+    if (is_missing(p, i)) continue;
+
+    // the slope moves, and so does what it is of
+    double slope, d = weighed(s, p, ctrl, i);
+    entry_loss(t, d, norm, &slope);
+    double moved = slope_tangent(t, d, component_push(s, p, ctrl, tangent, i), norm, along);
+    PB_MUTE(pb_muteTerm, t->type, &moved, 1);
+    if (moved != 0) component_pull(s, p, ctrl, i, p->weight * moved, ctrl_bar);
+    if (slope != 0) component_pull_tangent(s, p, ctrl, tangent, i, p->weight * slope, ctrl_bar);
+  }
+}
+
+void pbTermSet_PullTangent(pbTermSet *s, const double *ctrl, const pbObservedTangent *tangent, double *ctrl_bar) {
+  clear_bars(s);
+  for (int i = 0; i < s->count; i++) {
+    const pbTerm *t = &s->terms[i];
+    pbMoment p = {.row = 0};
+    PB_ASSERT(!t->hosted);
+    for (int k = 0; k < t->step_count; k++) {
+      p = pbTerm_Moment(s, t, k, p.row);
+      pull_tangent_at(s, &p, ctrl, tangent, ctrl_bar);
+    }
+  }
+}
+
 // ---- residuals: what the loss is the sum of squares of, sqrt(weight) times each deviation -------------------------------
 // Of huber's loss beyond delta they are as large as its root: the value stays what it is, and what is far off counts less.
 static bool is_squares(const pbTerm *t) { return t->type != pb_termNorm && t->type != pb_termLinear && t->weight >= 0; }
@@ -448,18 +570,6 @@ bool pbTerm_DeviationAt(const pbTermSet *s, const pbTerm *t, int k, int row, int
 
   *deviation = component(s, &p, ctrl, i);
   return true;
-}
-
-// The norm that all components at a moment have together.
-static double norm_at(const pbTermSet *s, const pbMoment *p, const double *ctrl) {
-  const pbTerm *t = p->term;
-  double squares = t->epsilon * t->epsilon;
-  for (int i = 0; i < t->part_count; i++) {
-    double d = is_missing(p, i) ? 0 : component(s, p, ctrl, i);
-    squares += d * d;
-  }
-
-  return sqrt(squares);
 }
 
 // Of a loss w |d| the parabola w (|d|^2 / n + n) / 2 touches it where |d| is n.

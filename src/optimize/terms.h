@@ -32,6 +32,11 @@ double pbPart_Pull(const pbPart *part, const pbMoment *m, const pbTerm *of, pbSe
 double pbPart_Push(const pbPart *part, const pbMoment *m, const pbTerm *of, pbSeen seen, const double *target, pbSeen by,
                    double fraction);
 
+// How Pull changes along tangents of the rows, `bar` the same: of a rotation, whose rows turn with it (at a state alone; all else
+// is linear).
+void pbPart_PullTangent(const pbPart *part, const pbMoment *m, pbSeen seen, const double *target, double bar, pbSeen by,
+                        pbSeenBar to);
+
 // The k-th moment of a term, found from a row at or before it.
 pbMoment pbTerm_Moment(const pbTermSet *set, const pbTerm *term, int k, int row);
 // The loss of component i of a term at its k-th time, whose state `row` holds, as (r + s d)^2 of its move d, or as 2 r s d

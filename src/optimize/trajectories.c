@@ -431,6 +431,13 @@ pbStatus pbTask_EachLoss(pbTask *task, const double *z, double *value, double *g
   return check_derivatives(task, task->ctx, z, gradient, 1);
 }
 
+void pbTask_ForAll(pbTask *task, void (*each)(void *user, int t, int worker), void *user) {
+  begin(task);
+  ask_while_waiting(task, true);
+  pbGroups_Each(&task->groups, task->pool, each, user);
+  ask_while_waiting(task, false);
+}
+
 // ---- those that test the answer ---------------------------------------------------------------------------------------
 static pbStatus test_trajectory(pbTask *task, int t, double *value) {
   pbTrajectory *tr = &task->trajectories[t];

@@ -171,7 +171,7 @@ pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *direct
   size_t n = (size_t)r->n;
   size_t block = (size_t)count * n;
   size_t rest = (size_t)r->nrecord + 2 * (size_t)r->nx;
-  double *memory = pbContext_AllocArray(r->ctx, 2 * block + rest, sizeof(double));
+  double *memory = pbRollout_TakeRoom(r, 2 * block + rest);
   if (!memory) return pbContext_Fail(r->ctx, pb_no_memory, "no memory for %d directions", count);
 
   Tangents all = {.now = memory, .next = memory + block, .record = memory + 2 * block, .count = count};
@@ -189,7 +189,7 @@ pbStatus pbRollout_Jvp(pbRollout *r, int count, const pbRolloutDirection *direct
   if (status == pb_ok && pbSensitivity_Serves(r, count, tangents)) status = pbSensitivity_Create(r, count, directions, &all.rows);
   if (status == pb_ok) status = push_trajectory(r, &all, directions, tangents);
   pbSensitivity_Destroy(r, all.rows);
-  pbContext_Free(r->ctx, memory);
+  pbRollout_LeaveRoom(r, memory);
 
   return status;
 }

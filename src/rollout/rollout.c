@@ -132,8 +132,28 @@ void pbRollout_Destroy(pbRollout *r) {
   if (!r->borrowed) pbScratch_Destroy(r->scratch);
   pbSmooth_Destroy(r);
   pbSelection_Destroy(r);
+  pbContext_Free(r->ctx, r->room);
   pbContext_Free(r->ctx, r->memory);
   pbContext_Free(r->ctx, r);
+}
+
+double *pbRollout_TakeRoom(pbRollout *r, size_t count) {
+  if (r->room && r->room_count >= count) {
+    memset(r->room, 0, count * sizeof *r->room);
+    return r->room;
+  }
+
+  double *room = pbContext_AllocArray(r->ctx, count, sizeof *room);
+  if (!room || !r->keeps_room) return room;
+  pbContext_Free(r->ctx, r->room);
+  r->room = room;
+  r->room_count = count;
+
+  return room;
+}
+
+void pbRollout_LeaveRoom(pbRollout *r, double *room) {
+  if (room != r->room) pbContext_Free(r->ctx, room);
 }
 
 void pbRollout_OnProgress(pbRollout *r, pbProgressFunction function, void *user) {

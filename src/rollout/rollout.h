@@ -42,7 +42,10 @@ struct pbRollout {
   size_t ntheta;
   double bound, timestep;
   pbCapacity capacity;
-  bool borrowed;           // the scratch is another rollout's, on the same thread
+  bool borrowed;    // the scratch is another rollout's, on the same thread
+  bool keeps_room;  // of Jvp and Second: for whoever calls them again and again
+  double *room;     // what is kept, room_count numbers
+  size_t room_count;
   bool xpos_by_observing;  // the last evaluation of a step is not at its first state (RK4, impacts)
   pbProgressMeter meter;
 
@@ -321,6 +324,10 @@ PB_NODISCARD pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p);
 PB_NODISCARD pbStatus pbRollout_PullAhead(pbRollout *r, pbPulling *p, int k);
 PB_NODISCARD pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k);
 PB_NODISCARD pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status);
+
+// ---- rollout.c: zeros for a call of Jvp or Second, and what becomes of them after it. NULL: no memory.
+double *pbRollout_TakeRoom(pbRollout *r, size_t count);
+void pbRollout_LeaveRoom(pbRollout *r, double *room);
 
 // ---- pulled.c: a Vjp that goes on where another was interrupted
 // Is what it goes on with of such a rollout? pb_bad_argument.

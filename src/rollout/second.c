@@ -240,7 +240,7 @@ pbStatus pbRollout_Second(pbRollout *r, const pbRolloutSecond *second) {
   bool staged = r->model->integrator == pb_intRK4;
   size_t records = (taped ? 1 : states) * (size_t)r->nrecord, moved = staged ? states * 3 * (size_t)r->nv : 0;
 
-  double *room = pbContext_AllocArray(r->ctx, records + states * n + moved + 4 * n + 2 * nx, sizeof *room);
+  double *room = pbRollout_TakeRoom(r, records + states * n + moved + 4 * n + 2 * nx);
   if (!room) return pbContext_Fail(r->ctx, pb_no_memory, "second derivatives: no memory for %d steps", r->plan.steps);
 
   // Laid out one after the other.
@@ -256,6 +256,6 @@ pbStatus pbRollout_Second(pbRollout *r, const pbRolloutSecond *second) {
   memset(s.tangents, 0, (states * n + moved + 4 * n) * sizeof *room);
 
   pbStatus status = run(&s);
-  pbContext_Free(r->ctx, room);
+  pbRollout_LeaveRoom(r, room);
   return status;
 }
