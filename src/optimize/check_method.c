@@ -18,10 +18,12 @@ static pbStatus refuse_gauss_newton(const pbTask *task) {
                         task->name, term ? term->name : "");
 }
 
+// Whoever goes on from an answer goes on from a run.
+bool pbTask_Begins(const pbTask *task) { return !task->moved && !task->before.simulations; }
+
 // States that nobody looks at would be ignored.
-static pbStatus check_states(const pbTask *task, pbMethod method) {
-  bool used = method == pb_methodIlqr || task->before.iterations || task->moved;
-  if (used) return pb_ok;
+pbStatus pbTask_CheckStates(const pbTask *task, pbMethod method) {
+  if (method == pb_methodIlqr || !pbTask_Begins(task)) return pb_ok;
 
   for (int t = 0; t < task->trajectory_count; t++) {
     if (task->trajectories[t].given.count)
@@ -37,7 +39,6 @@ pbStatus pbTask_CheckMethod(const pbTask *task, const char *asked) {
   pbMethod method = task->optimizer.method;
   if (asked && !pbMethod_Find(asked, &method)) return pb_ok;  // who runs it says so
 
-  PB_TRY(check_states(task, method));
   if (method == pb_methodGaussNewton && task->m == 0) return refuse_gauss_newton(task);
 
   const char *why = pbTaskSweep_WhyNot(task);

@@ -257,6 +257,7 @@ static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerO
   if (options->method && !pbMethod_Find(options->method, &o->method))
     return pbContext_Fail(task->ctx, pb_bad_argument, "%s", pbMethod_Unknown(options->method, text, sizeof text));
   PB_TRY(pbTask_CheckMethod(task, options->method));
+  PB_TRY(pbTask_CheckStates(task, o->method));
 
   l->method = o->method;
   task->has_gains = o->method == pb_methodIlqr;
@@ -286,10 +287,8 @@ static pbStatus choose_shooting(Loop *l) {
   return pbTaskShooting_Create(task, &l->shooting);
 }
 
-// Whoever begins at an answer begins with a run.
 static size_t count_gaps(const Loop *l) {
-  bool begins = l->shooting && !l->task->moved && !l->task->before.iterations;
-  return begins ? pbTaskShooting_GapNumbers(l->shooting) : 0;
+  return l->shooting && pbTask_Begins(l->task) ? pbTaskShooting_GapNumbers(l->shooting) : 0;
 }
 
 static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStore *store, bool *resumed) {

@@ -441,6 +441,9 @@ void pbTask_DropTrajectory(const pbTask *task, pbTrajectory *tr);  // as if noth
 void pbTask_FreeStarts(pbTask *task);
 // What the task's method, or one instead of it (NULL: none), cannot do with the task, before a run.
 PB_NODISCARD pbStatus pbTask_CheckMethod(const pbTask *task, const char *instead);
+// Does a search of it begin with the states that it is given, if any? A stage after another, and one from a result, does not.
+bool pbTask_Begins(const pbTask *task);
+PB_NODISCARD pbStatus pbTask_CheckStates(const pbTask *task, pbMethod method);  // a method that would ignore them
 // ---- carry.c: z of a task with the same variables, whose trajectories may have other lengths, as unknowns of `to` (n): knots of
 // controls and paths by what was at their moment, beyond the last step the last one.
 void pbTask_Carry(const pbTask *from, const double *z, const pbTask *to, double *out);

@@ -409,6 +409,28 @@ static void test_an_interrupted_run_loses_nothing(void **state) {
   pbTask_Destroy(task);
 }
 
+// The first of several stages begins with the states, and others where it ended, whatever their method.
+static void test_stages(void **state) {
+  char *states = pass(hanging, upright, 3, 150, ""), *rest = calloc(most_text, 1);
+  for (int first = 0; first < 2; first++) {
+    const char *methods[2] = {first ? "lbfgs" : "ilqr", first ? "ilqr" : "lbfgs"};
+    snprintf(rest, most_text,
+             "\"steps\": 150, " SWING
+             ", %s, \"stages\": [{\"optimizer\": {\"method\": \"%s\", \"iterations\": 30}}, "
+             "{\"optimizer\": {\"method\": \"%s\", \"iterations\": 3}}]",
+             states, methods[0], methods[1]);
+    pbTask *task = parse(*state, POLES, rest);
+    pbRunResult result;
+    pbStatus status = pbTask_Run(task, &(pbRunOptions){0}, &result);
+    assert_int_equal(status, first ? pb_bad_input : pb_ok);
+    if (first) assert_non_null(strstr(pbContext_Error(*state), "only a search by \"ilqr\" begins with states"));
+    else assert_true(result.loss <= pbTask_Stage(task, 0).loss && pbTask_Stage(task, 0).loss < 4);
+    pbTask_Destroy(task);
+  }
+  free(states);
+  free(rest);
+}
+
 // Gaps that are open when iterations are used up: the answer is the start, and the reason says so.
 static void test_open_gaps_are_told(void **state) {
   pbTask *task = swing_up(*state, "");
@@ -516,6 +538,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_push),
                                      cmocka_unit_test(test_threads_and_memory_change_no_bit),
                                      cmocka_unit_test(test_an_interrupted_run_loses_nothing),
+                                     cmocka_unit_test(test_stages),
                                      cmocka_unit_test(test_open_gaps_are_told),
                                      cmocka_unit_test(test_memory_that_is_not_there),
                                      cmocka_unit_test(test_quaternions),
