@@ -219,6 +219,7 @@ bench-whole-body: build
 	@tools/setup whole-body
 	@cmake $(BUILD) -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) pullback_core
 	@PYTHONPATH=$(BUILD)/python $(PYTHON) bench/whole_body.py
+	@PYTHONPATH=$(BUILD)/python $(PYTHON) bench/backflip.py
 
 # Crocoddyl's threads are those of OpenMP; -P: the script has the name of the package.
 bench-crocoddyl: build

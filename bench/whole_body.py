@@ -29,6 +29,8 @@ import numpy as np
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LEAST = 10.  # times: the differences of an iteration by all of ours
 STEP, PLANT_STEP, HORIZON = .02, .005, 25
+# Derivatives of contact that is a little smooth, as those by differences are, along rollouts that are sharp: they see a foot before it touches.
+SMOOTH = {"mode": "smooth", "contact": {"smooth_kappa": .1, "smooth_onset": 0.}}
 
 
 # ---- the robot ------------------------------------------------------------------------------------------------------------------------
@@ -339,16 +341,16 @@ def beside(push, iterations, threads=2, rounds=3):
 
 def receding(push, seconds=1., threads=2):
     """Both again and again from the state that is reached, by the plan's own step in MuJoCo, an iteration each: the loss of the states on the way and of the
-    last plan, here and there."""
+    last plan, here, here with derivatives of smooth contact, and there."""
     import pullback as pb
     model, text = scene(STEP)
-    other, mpc = Differences(model, HORIZON, threads), pb.Mpc(task(text, model, HORIZON), threads=threads)
-    found = []
-    for here in (True, False):
+    other, found = Differences(model, HORIZON, threads), []
+    for here in ({}, SMOOTH, None):
+        mpc = pb.Mpc({**task(text, model, HORIZON), **(here or {})}, threads=threads)
         x = standing(model), np.concatenate([push, np.zeros(model.nv - 2)]), np.zeros(model.nv)
         spent, controls = 0., np.tile(standing(model)[7:], (HORIZON, 1))
         for k in range(round(seconds / STEP)):
-            if here:
+            if here is not None:
                 state = {"qpos": x[0], "qvel": x[1], "qacc_warmstart": x[2]}
                 loss, u = mpc.plan(state, elapsed=STEP if k else 0).loss, mpc.control(state)
             else:
@@ -368,13 +370,15 @@ def compare_rows(speed, iterations):
     """Rows of quantity, measured, required, kept (None: told alone)."""
     b = beside((speed, 0), iterations)
     ratio, least = float(np.median(b["times"][:, 1] / b["times"][:, 0])), b["times"].min(axis=0)
-    (here, last), (there, last_there) = receding((speed, 0))
+    (here, last), (smooth, last_smooth), (there, last_there) = receding((speed, 0))
     return [("losses of one trajectory in both engines, relative difference", f"{b['off']:.2g}", "<= 0.001", b["off"] <= 1e-3),
             ("ms an iteration here, two threads: median, least", f"{np.median(b['times'][:, 0]):.1f}, {least[0]:.1f}", "", None),
             ("of it linearizing, sweeping, running again", "{:.1f}, {:.1f}, {:.1f}".format(*b["phases"]), "", None),
             ("ms of the differences of an iteration, two threads: median, least", f"{np.median(b['times'][:, 1]):.0f}, {least[1]:.0f}", "", None),
             ("time of an iteration's differences, in whole iterations here", f"{ratio:.1f}", f">= {LEAST:g}", ratio >= LEAST),
             (f"cost of the second after a push of {speed:g} m/s, an iteration a plan: here, there", f"{here:.4g}, {there:.4g}", "", None),
+            ("the same, derivatives here of smooth contact (smooth_kappa 0.1)", f"{smooth:.4g}", "", None),
+            ("loss of the last of these plans, by that of the last there: derivatives of smooth contact", f"{last_smooth / last_there:.4f}", "", None),
             ("loss of the last of these plans, by that of the last there", f"{last / last_there:.4f}", "<= 1", last <= last_there),
             (f"one problem, loss after {b['iterations']} iterations from {b['guess']:.1f}: here, there", f"{b['loss']:.4g}, {b['loss there']:.4g}", "", None)]
 
