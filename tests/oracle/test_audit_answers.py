@@ -73,6 +73,8 @@ ELSEWHERE = {
     "K21": "the tasks of K64 and P-SHAC1 and a reaching arm, by methods whose steps to a threshold are counted",
     "K20": "one step of a search, of which only the error beside it is asked", "P-NB3": "whether a search leaves from rest, by contacts that differ",
     "K15": "closed forms and a collocation beside it, at two time steps; what is faster or weaker than they allow is a row",
+    "P-NB2": "throws from many starts, of which the miss is asked; a throw is open loop",
+    "K63": "rows of its own: audited, and replayed at a quarter of its step",
     "K110": "runs beyond the time from which on the gradient is noise, which no other step repeats",
 }
 
