@@ -99,6 +99,7 @@ const char *pbTask_WhyInexact(pbTask *task, bool exact, int64_t differences) {
   if (task->hessian == pb_hessianDifferences) return "the task asks for them";
   if (exact) return "at some points a step has no second derivatives";
 
+  // else what the task itself lacks
   return pbTask_WhyNoProducts(task, task->inexact, sizeof task->inexact);
 }
 
@@ -140,6 +141,7 @@ static pbStatus allocate_each(pbTask *task, pbTrajectory *tr, Each *e) {
   double *next = e->memory = pbContext_AllocArray(task->ctx, total + 1, sizeof *next);
   if (!next) return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for second derivatives", task->name);
 
+  // NULL where there is nothing
   for (size_t i = 0; i < PIECES; i++) {
     *pieces[i].to = pieces[i].count ? next : NULL;
     next += pieces[i].count;
@@ -150,6 +152,8 @@ static pbStatus allocate_each(pbTask *task, pbTrajectory *tr, Each *e) {
 
 pbStatus pbTaskProducts_Create(pbTask *task, pbTaskProducts **products) {
   size_t n = (size_t)task->n, count = (size_t)task->trajectory_count;
+
+  // what fails half way is the caller's to destroy
   pbTaskProducts *p = *products = pbContext_Alloc(task->ctx, sizeof *p);
   if (p) p->task = task;
   if (p) p->each = pbContext_AllocArray(task->ctx, count, sizeof *p->each);

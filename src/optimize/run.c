@@ -280,13 +280,6 @@ static pbStatus choose_sweep(Loop *l) {
   return pbTaskSweep_Create(task, &l->sweep);
 }
 
-static pbStatus choose_shooting(Loop *l) {
-  pbTask *task = l->task;
-  if (l->method != pb_methodIlqr) return pb_ok;
-
-  return pbTaskShooting_Create(task, &l->shooting);
-}
-
 static size_t count_gaps(const Loop *l) {
   return l->shooting && pbTask_Begins(l->task) ? pbTaskShooting_GapNumbers(l->shooting) : 0;
 }
@@ -308,7 +301,7 @@ static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStor
                        .residuals = task->m ? residuals_of : NULL};
   const pbNormal normal = {l, linearize_of, solve_of, squared_of};
   PB_TRY(choose_sweep(l));
-  PB_TRY(choose_shooting(l));
+  if (l->method == pb_methodIlqr) PB_TRY(pbTaskShooting_Create(task, &l->shooting));
   const pbShooting shooting = {.user = l,
                                .linearize = linearize_loss_of,
                                .plan = plan_of,

@@ -106,6 +106,7 @@ static pbStatus push(Stretch *s, int k) {
 
   if (k == r->plan.steps) return pb_ok;
 
+  // Its tangent, and of Runge-Kutta what its stages do along it.
   const double *record = record_at(s, k);
   pbDirection d = direction_at(s, k);
   const pbStepRecord step = {.model = r->model, .theta = r->theta, .record = record, .input = &input};

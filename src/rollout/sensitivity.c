@@ -208,6 +208,8 @@ pbStatus pbSensitivity_Create(pbRollout *r, int count, const pbRolloutDirection 
     s->pushed = s->pushed || directions[i].qfrc || directions[i].xfrc;
     s->led = s->led || directions[i].mocap_pos || directions[i].mocap_rot;
   }
+
+  // What serves all rows of a step.
   s->once = evaluates_once(r->model);
   s->follow = follows(r->model);
 
@@ -362,6 +364,7 @@ static pbStatus push_whole(pbRollout *r, const pbSensitivity *s, int k, const pb
     if (ctrl && nu) memcpy(s->controls + (size_t)i * nu, ctrl + row * nu, nu * sizeof(double));
   }
 
+  // What moves now through A, controls through B.
   const pbProductShape by_state = shape_of(s, r->n, r->n, r->n), by_control = shape_of(s, r->n, r->nu, r->n);
   memset(next, 0, (size_t)s->count * n * sizeof(double));
   pbProduct_Add(&by_state, now, s->A, next, s->product_work);
