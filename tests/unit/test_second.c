@@ -436,7 +436,8 @@ static void test_met_exactly(void **unused) {
 // ---- batches ------------------------------------------------------------------------------------------------------------
 enum { worlds = 3 };
 
-// Worlds with starts and masses of their own, and controls that they share; the loss is half the squares of the last velocities.
+// Worlds with starts and masses of their own, and controls that they share; the loss is half the squares of the velocities in the
+// end.
 typedef struct Batch {
   pbBatch *batch;
   double *x0, *bar, *d, *own, *x0_bar, *ctrl_bar;  // of all worlds: starts, last velocities, directions; what comes out
