@@ -272,8 +272,8 @@ static void test_swing_up(void **state) {
   }
 }
 
-// Two poles upright: in twelve seconds an error grows by e^70, and no run from controls comes to the end; in two minutes gradients
-// by single controls are beyond all numbers.
+// Two poles upright: in twelve seconds an error grows by e^70, and no run from controls comes to the end; in two minutes
+// gradients by single controls are beyond all numbers.
 static void check_upright(pbContext *ctx, int steps, double tilt, double least) {
   const double from[3] = {0, upright[1] + tilt, 0.4 * tilt};
   char *states = pass(from, upright, 3, steps, ""), *rest = calloc(most_text, 1), loss[1024];
