@@ -69,7 +69,7 @@ static pbStatus value_of(void *user, const double *z, double *value) {
 // A search of at most so many iterations from the start; losses (count + 1, else NULL) are followed. Returns how many there were.
 static int search(Bench *b, int count, double *losses, double *took, double *answer) {
   pbTask *task = b->task;
-  const pbShooting shooting = {b, linearize, plan, attempt};
+  const pbShooting shooting = {.user = b, .linearize = linearize, .plan = plan, .attempt = attempt};
   const pbProblem problem = {
       .n = task->n, .m = task->m, .lower = task->lower, .upper = task->upper, .user = b, .value = value_of};
   pbOptimizerOptions options = task->optimizer;

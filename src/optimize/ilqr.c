@@ -202,7 +202,7 @@ static pbStatus iterate_ilqr(pbOptimizer *o) {
     return pb_ok;
   }
 
-  o->h->gradient_norm = pbOptimizer_ProjectedNorm(o, o->x, gradient);
+  o->h->gradient_norm = pb_allFinite(gradient, (size_t)o->n) ? pbOptimizer_ProjectedNorm(o, o->x, gradient) : INFINITY;
   if (!o->open && o->h->gradient_norm <= o->options.gradient_tolerance) {
     o->h->outcome = pb_smallGradient;
     return pb_ok;
