@@ -271,8 +271,8 @@ class FlipDifferences(whole_body.Differences):
         model, nv, nu, w = self.model, self.model.nv, self.model.nu, self.weights
         I, beyond = np.eye(2 * nv), np.abs(seen[-nu - 3:-3]) > self.most
         by_state = np.vstack([w["height"] * I[2:3], w["place"] * I[:2], w["pitch"] * self.rotation_rows(qpos, self.rows[k][0]), w["legs"] * I[self.legs],
-                              w["rest"] * I[self.rest], w["joint speed"] * I[nv + 6:], w["com"] * C[-nu - 12:-nu - 9], w["spin"] * C[-3:], np.zeros((nu, 2 * nv)),
-                              w["torque"] * beyond[:, None] * C[-nu - 3:-3]])
+                              w["rest"] * I[self.rest], w["joint speed"] * I[nv + 6:], w["com"] * C[-nu - 12:-nu - 9], w["spin"] * C[-3:],
+                              np.zeros((nu, 2 * nv)), w["torque"] * beyond[:, None] * C[-nu - 3:-3]])
         by_control = np.zeros((len(by_state), nu))
         by_control[-2 * nu:-nu] = w["effort"] * np.eye(nu)
         by_control[-nu:] = w["torque"] * np.diag(beyond * model.actuator_gainprm[:, 0])
