@@ -179,8 +179,8 @@ class Differences:
         com, left, right = (self.data[0].sensor(name).data.copy() for name in ("com", "left", "right"))
         return com - (left + right) / 2
 
-    def residuals(self, qpos, qvel, u, seen):
-        """Weighed: of a state, and their derivatives by (state, control) where C (sensors by the state) is given."""
+    def residuals(self, qpos, qvel, u, seen, k=0):
+        """Weighed: of state k and its control, with what sensors measure there."""
         model, (com, speed, left, right) = self.model, seen[-12:].reshape(4, 3)
         off = np.zeros(model.nv)
         self.mujoco.mj_differentiatePos(model, off, 1., standing(model), qpos)
@@ -189,11 +189,12 @@ class Differences:
                  ("height", (com - middle - self.target)[2:]), ("speed", speed), ("joint speed", qvel[6:]), ("turning", qvel[3:6]), ("effort", u - self.servos)]
         return np.concatenate([np.sqrt(TERMS[name]) * np.atleast_1d(v) for name, v in parts])
 
-    def jacobian(self, qpos, C):
+    def jacobian(self, qpos, C, seen, k=0):
+        """Their derivatives by the state and by the control. C: (sensors, state)."""
         model, nv, nu = self.model, self.model.nv, self.model.nu
         com, speed, left, right = C[-12:].reshape(4, 3, -1)
         middle, I, w = (left + right) / 2, np.eye(2 * nv), {k: np.sqrt(v) for k, v in TERMS.items()}
-        turn = self.rotation_rows(qpos)
+        turn = self.rotation_rows(qpos, standing(model))
         by_state = np.vstack([w["posture"] * I[6:nv], w["upright"] * turn[:2], w["heading"] * turn[2:], w["capture"] * (com + CAPTURE * speed - middle)[:2],
                               w["height"] * (com - middle)[2:], w["speed"] * speed, w["joint speed"] * I[nv + 6:], w["turning"] * I[nv + 3:nv + 6],
                               np.zeros((nu, 2 * nv))])
@@ -201,8 +202,8 @@ class Differences:
         by_control[-nu:] = w["effort"] * np.eye(nu)
         return by_state, by_control
 
-    def rotation_rows(self, qpos):
-        """The rotation from the posture by motions of the body in its own frame, by central differences of a pure function."""
+    def rotation_rows(self, qpos, target):
+        """The rotation from a posture by motions of the body in its own frame, by central differences of a pure function."""
         model, rows, size = self.model, np.zeros((3, 2 * self.model.nv)), 1e-6
         for axis in range(3):
             sides = []
@@ -210,7 +211,7 @@ class Differences:
                 moved, step, off = qpos.copy(), np.zeros(model.nv), np.zeros(model.nv)
                 step[3 + axis] = sign * size
                 self.mujoco.mj_integratePos(model, moved, step, 1.)
-                self.mujoco.mj_differentiatePos(model, off, 1., standing(model), moved)
+                self.mujoco.mj_differentiatePos(model, off, 1., target, moved)
                 sides.append(off[3:6])
             rows[:, 3 + axis] = (sides[0] - sides[1]) / (2 * size)
         return rows
@@ -235,7 +236,7 @@ class Differences:
             (self.mujoco.mj_step if k < self.steps else self.mujoco.mj_forward)(self.model, data)
             xs.append(x)
             us.append(u)
-            loss += np.sum(self.residuals(*x[:2], u, data.sensordata) ** 2)
+            loss += np.sum(self.residuals(*x[:2], u, data.sensordata, k) ** 2)
             x = data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy()
         return xs, np.array(us), loss
 
@@ -257,8 +258,8 @@ class Differences:
     def sweep(self, xs, us, A, B, C, seen):
         """Moves, gains, what they promise; None: with so little damping there are none."""
         n = 2 * self.model.nv
-        rows = [self.jacobian(xs[k][0], C[k]) for k in range(self.steps + 1)]
-        r = [self.residuals(*xs[k][:2], us[k], seen[k]) for k in range(self.steps + 1)]
+        rows = [self.jacobian(xs[k][0], C[k], seen[k], k) for k in range(self.steps + 1)]
+        r = [self.residuals(*xs[k][:2], us[k], seen[k], k) for k in range(self.steps + 1)]
         P, q = rows[-1][0].T @ rows[-1][0], rows[-1][0].T @ r[-1]
 
         # the last state has the control of the last step
