@@ -161,6 +161,16 @@ PB_API PB_NODISCARD pbStatus pbBatch_Jvp(pbBatch *batch, const pbBatchDirection 
 // (count, ParamSize). pb_bad_argument for less than one.
 PB_API PB_NODISCARD pbStatus pbBatch_JvpAlong(pbBatch *batch, int count, const pbBatchDirection *direction,
                                               const pbBatchTangent *tangent);
+// Second derivatives of each world (pbRollout_Second), on the threads of the pool: how what Vjp gives changes along the world's
+// direction, the product of a loss's Hessian and that direction where the cotangents are those of the loss and bar_tangent how
+// these change. gradient: x0, ctrl, qfrc, xfrc, added to, sums of what worlds share; the others must be NULL. What is refused
+// there is refused here, and new starts on the way as by Jvp.
+typedef struct pbBatchSecond {
+  const pbBatchDirection *direction;      // NULL: nothing moves
+  const pbRolloutBar *bar, *bar_tangent;  // as of Vjp; NULL: zero
+  pbBatchGradient gradient;
+} pbBatchSecond;
+PB_API PB_NODISCARD pbStatus pbBatch_Second(pbBatch *batch, const pbBatchSecond *second);
 // How far derivatives reach (pbRollout_Noise), of each world: noise (worlds). The seed of world w is options->seed + w.
 PB_API PB_NODISCARD pbStatus pbBatch_Noise(pbBatch *batch, const pbNoiseOptions *options, pbNoise *noise);
 // Jacobians of every step of the last rollout, as pbStep_Jacobian: A (worlds, steps, n, n), B (worlds, steps, n, nu),

@@ -168,6 +168,11 @@ PB_API PB_NODISCARD pbStatus pbTask_Residuals(pbTask *task, const double *z, dou
 // term measures minus its target (what "stop.terms" looks at).
 PB_API int pbTask_TermCount(const pbTask *task);
 PB_API void pbTask_Term(const pbTask *task, int i, const char **name, double *value, double *deviation);
+// Of term i, if it is a constraint of a run that has ended: what the run's answer pulls there with, (times, components) in the
+// order of its times: the least loss falls by so much for each unit by which that component's target moves up. Zero where a
+// one-sided term has room. NULL, and no numbers: the term is no constraint, or no run of the task has ended. Valid until the
+// next run.
+PB_API const double *pbTask_Multipliers(const pbTask *task, int i, size_t *times, size_t *components);
 PB_API int64_t pbTask_Simulations(const pbTask *task);  // trajectories simulated so far, each evaluation one
 // What unknowns mean: theta (ParamSize), initial state (StateSize), controls (steps, nu) of a trajectory. Any may be NULL.
 PB_API PB_NODISCARD pbStatus pbTask_Expand(pbTask *task, const double *z, int trajectory, double *theta, double *x0,

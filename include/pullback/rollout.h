@@ -313,10 +313,11 @@ typedef struct pbRolloutTangent {  // (steps + 1, ...) each; NULL: not wanted
   const int *rows;  // as in pbRolloutOutput
   int row_count;
 } pbRolloutTangent;
-// Derivatives of the last Forward's trajectory along `count` directions, exact to rounding. Each costs some four steps of the
-// program a step. Directions that are more than half of the rows of a step's Jacobian and of the outputs that are asked for cost
-// together about as many steps as there are rows, however many directions they are (pb_gradientExact, no deformables, no
-// impacts). Both ways agree to rounding.
+// Derivatives of the last Forward's trajectory along `count` directions, exact to rounding. Each costs some five steps of the
+// program a step. Directions that are more than a fifth (with Runge-Kutta or a policy: half) of the rows of a step's Jacobian and
+// of the outputs that are asked for cost together about as many steps as there are rows, however many directions they are
+// (pb_gradientExact, no deformables, no impacts), and where only states and controls move about as much as A and B (linearize).
+// All ways agree to rounding.
 PB_API PB_NODISCARD pbStatus pbRollout_Jvp(pbRollout *rollout, int count, const pbRolloutDirection *directions,
                                            const pbRolloutTangent *tangents);
 

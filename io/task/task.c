@@ -17,11 +17,11 @@
 #include "model/model.h"
 #include "optimize/optimizer.h"
 
-const char *const pbTask_Keys[] = {"model",        "deformables", "policy",      "expose",    "comment", "options",  "contact",
-                                   "parameters",   "constants",   "steps",       "duration",  "init",    "controls", "mocap",
-                                   "trajectories", "variables",   "loss",        "optimizer", "stop",    "confirm",  "seed",
-                                   "memory",       "mode",        "gradient",    "sample",    "episode", "train",    "audit",
-                                   "urdf",         "design",      "uncertainty", "window",    "stages",  "control",  NULL};
+const char *const pbTask_Keys[] = {
+    "model", "deformables", "policy", "expose",      "comment", "options",      "contact",   "parameters", "constants",
+    "steps", "duration",    "init",   "controls",    "mocap",   "trajectories", "variables", "loss",       "optimizer",
+    "stop",  "confirm",     "seed",   "memory",      "mode",    "gradient",     "sample",    "episode",    "train",
+    "audit", "urdf",        "design", "uncertainty", "window",  "states",       "stages",    "control",    NULL};
 
 // ---- model ----------------------------------------------------------------------------------------------------------
 // The text of a model, or the name of its file.

@@ -156,6 +156,9 @@ typedef struct pbTaskControls {
 PB_NODISCARD pbStatus pbTask_ReadControls(pbTaskReader *r, const json_t *value, pbTaskControls *c);
 // To each step, where nothing is given what the keyframe has; the trajectory takes over the recording.
 PB_NODISCARD pbStatus pbTask_SpreadControls(pbTaskReader *r, pbTaskControls *c, int key, pbTrajectory *tr);
+// "states" of a trajectory whose initial state and steps are known (task_states.c).
+PB_NODISCARD pbStatus pbTask_ReadStates(pbTaskReader *r, const json_t *value, pbTrajectory *tr);
+PB_NODISCARD pbStatus pbTask_NormalizeJoints(pbTaskReader *r, double *x);  // quaternions of a state to length one
 // Samples that delays of actuators look back at become what acted before the trajectory begins, by the same recording or row.
 void pbTask_LookBack(const pbTaskReader *r, pbTrajectory *tr);
 void pbTaskControls_Free(pbContext *ctx, pbTaskControls *c);

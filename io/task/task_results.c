@@ -103,6 +103,33 @@ static pbStatus add_gains(const Answer *a, pbArrays *set) {
   return pbTask_Gains(a->task, a->z, a->trajectory, gain);
 }
 
+// What constraints pull with at the answer.
+static pbStatus add_multipliers(const Answer *a, pbArrays *set) {
+  const pbTrajectory *tr = &a->task->trajectories[a->trajectory];
+  int first = 0;
+
+  // terms are numbered through all trajectories
+  for (int t = 0; t < a->trajectory; t++) first += a->task->trajectories[t].terms.count;
+
+  for (int i = 0; i < tr->terms.count; i++) {
+    size_t shape[2];
+    char name[400];
+    const double *found = pbTask_Multipliers(a->task, first + i, &shape[0], &shape[1]);
+    if (!found) continue;
+
+    // terms of one name are told apart
+    int same = 1;
+    snprintf(name, sizeof name, "multiplier/%.300s", tr->terms.terms[i].name);
+    size_t length = strlen(name);
+    while (pbArrays_Find(set, name)) snprintf(name + length, sizeof name - length, "#%d", ++same);
+    double *to;
+    PB_TRY(pbArrays_AddReals(set, name, 2, shape, NULL, &to));
+    memcpy(to, found, shape[0] * shape[1] * sizeof *to);
+  }
+
+  return pb_ok;
+}
+
 static pbStatus simulate(Answer *a, pbArrays *set, pbStepNotes *notes) {
   const pbModel *m = a->s.model;
   size_t nx = (size_t)pbModel_StateSize(m), controls = (size_t)a->s.steps * (size_t)pbModel_Size(m, "nu");
@@ -115,6 +142,8 @@ static pbStatus simulate(Answer *a, pbArrays *set, pbStepNotes *notes) {
   a->s.input.ctrl = a->control;
   PB_TRY(keep_poses(a));
   PB_TRY(pbSimulation_Run(a->ctx, &a->s, set, notes));
+
+  PB_TRY(add_multipliers(a, set));
 
   return add_gains(a, set);
 }

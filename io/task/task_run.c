@@ -92,6 +92,18 @@ static void put_samples(const pbTerm *term, json_t **o) {
   if (samples < all) pbJson_Put(o, "missing", json_integer((json_int_t)(all - samples)));
 }
 
+// The largest of a constraint; all of them are in the trajectory's file.
+static void put_multiplier(const pbTerm *term, json_t **o) {
+  const pbMultipliers *m = term->constraint;
+  size_t count = m->known ? (size_t)term->step_count * (size_t)term->part_count : 0;
+  double most = 0;
+
+  // with its sign, which says the direction
+  for (size_t k = 0; k < count; k++) most = fabs(m->found[k]) > fabs(most) ? m->found[k] : most;
+  pbJson_Put(o, "tolerance", real(m->tolerance));
+  if (m->known) pbJson_Put(o, "multiplier", real(most));
+}
+
 static json_t *terms_json(const pbTask *task, bool confirmed) {
   json_t *list = json_array();
   for (int t = 0; t < task->trajectory_count; t++) {
@@ -107,6 +119,7 @@ static json_t *terms_json(const pbTask *task, bool confirmed) {
       pbJson_Put(&o, "value", real(confirmed ? term->confirm_value : term->value));
       pbJson_Put(&o, "deviation", real(confirmed ? term->confirm_deviation : term->deviation));
       if (!term->hosted && !confirmed) put_samples(term, &o);
+      if (term->constraint && !confirmed) put_multiplier(term, &o);
       pbJson_Add(&list, o);
     }
   }

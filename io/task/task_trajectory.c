@@ -13,8 +13,8 @@
 #include "model/model.h"
 #include "model/sphere.h"
 
-static const char *const trajectory_keys[] = {"steps", "duration", "init",    "controls", "mocap", "loss",
-                                              "role",  "window",   "cluster", "comment",  NULL};
+static const char *const trajectory_keys[] = {"steps", "duration", "init",    "controls", "mocap",  "loss",
+                                              "role",  "window",   "cluster", "comment",  "states", NULL};
 static const char *const init_keys[] = {"keyframe", "qpos", "qvel", "act",       "points", "point_velocity",
                                         "joints",   "file", "row",  "recording", NULL};
 static const char *const moment_keys[] = {"file", "at", "time", NULL};
@@ -139,28 +139,6 @@ static pbStatus joint_values(pbTaskReader *r, const json_t *joints, double *x0) 
   return pb_ok;
 }
 
-static pbStatus normalize_joints(pbTaskReader *r, double *x0) {
-  const pbModel *m = r->model;
-  double *qpos = x0 + state_field(m, "qpos").offset;
-
-  for (int j = 0; j < m->njnt; j++) {
-    if (!pbJoint_HasRotation(m->jnt_type[j])) continue;
-
-    // a free joint's quaternion comes behind its position
-    double *q = qpos + m->jnt_qposadr[j] + pbJoint_PlainCount(m->jnt_type[j]), norm = 0;
-
-    // shorter than any that somebody means: its direction may be rounding
-    for (int i = 0; i < 4; i++) norm += q[i] * q[i];
-    if (!(norm > 1e-20) || !isfinite(norm))
-      return pbTaskReader_Fail(r, pb_bad_input, "the quaternion of joint '%s' is zero", pbModel_Name(m, pb_objJoint, j));
-
-    // a unit quaternion keeps its bits
-    if (norm == 1) continue;
-    for (int i = 0; i < 4; i++) q[i] /= sqrt(norm);
-  }
-  return pb_ok;
-}
-
 static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *key) {
   // later ones replace what earlier ones give: keyframe, file, fields, joints, recording
   *key = -1;
@@ -191,7 +169,7 @@ static pbStatus read_init(pbTaskReader *r, const json_t *init, double *x0, int *
     PB_TRY(read_moment(r, moment, x0));
     pbTaskReader_Leave(r);
   }
-  return normalize_joints(r, x0);
+  return pbTask_NormalizeJoints(r, x0);
 }
 
 // ---- inputs ---------------------------------------------------------------------------------------------------------
@@ -439,6 +417,7 @@ static pbStatus init_into(pbTaskReader *r, const json_t *value, void *out) {
   return read_init(r, value, ((Start *)out)->x0, &((Start *)out)->key);
 }
 static pbStatus controls_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadControls(r, value, out); }
+static pbStatus states_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadStates(r, value, out); }
 static pbStatus poses_into(pbTaskReader *r, const json_t *value, void *out) { return read_poses(r, value, out); }
 static pbStatus loss_into(pbTaskReader *r, const json_t *value, void *out) { return pbTask_ReadLoss(r, value, out); }
 
@@ -471,6 +450,9 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
   pbTaskReader_Enter(r, "mocap");
   PB_TRY(fill_poses(r, given->poses, task, start.key, tr));
   pbTaskReader_Leave(r);
+
+  const json_t *states = member(own, root, "states");
+  if (states && !r->run) PB_TRY(read_part(r, states, "states", states_into, tr));
 
   // a run has no loss
   pbTermSet_Begin(&tr->terms, ctx, r->model, tr->steps);

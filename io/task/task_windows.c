@@ -35,6 +35,9 @@ pbStatus pbTask_ReadWindow(pbTaskReader *r, const json_t *own, const json_t *roo
   if (member(own, root, "mocap"))
     return pbTaskReader_FailAt(r, "window", "poses of mocap bodies are not cut: expected no \"mocap\"");
 
+  if (member(own, root, "states"))
+    return pbTaskReader_FailAt(r, "window", "each window begins where its recording is: expected no \"states\"");
+
   // whole steps, at least one
   w->each = (int)fmin(fmax(ceil(seconds / h - 1e-9), 1), w->steps);
   w->count = (w->steps + w->each - 1) / w->each;

@@ -207,6 +207,9 @@ PyObject *pySpec_Kinds(PyObject *module, PyObject *none);
 // there.
 PyObject *pyBuild_Info(PyObject *module, PyObject *none);
 
+// ---- certificate.c
+PyObject *pyCertificates_List(const pbCertificate *certificate, int count);  // of dictionaries; NULL with an exception
+
 // ---- run.c: rollouts of batches and their derivatives
 bool pyRun_Register(PyObject *module);
 

@@ -372,53 +372,6 @@ static PyObject *run_choose(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-static PyObject *member_of(const pbCertificate *c, const pbCertificateMember *member) {
-  const void *value = (const char *)c + member->offset;
-
-  switch (member->type) {
-    case pb_certificateReal: return PyFloat_FromDouble(*(const double *)value);
-    case pb_certificateInteger: return PyLong_FromLong(*(const int *)value);
-    case pb_certificateCount: return PyLong_FromLongLong(*(const int64_t *)value);
-    case pb_certificateBytes: return PyLong_FromSize_t(*(const size_t *)value);
-    case pb_certificateFlag: return PyBool_FromLong(*(const bool *)value);
-    case pb_certificateText: return PyUnicode_FromString(value);
-    case pb_certificateGeoms: return Py_BuildValue("(ii)", ((const int *)value)[0], ((const int *)value)[1]);
-    default: break;
-  }
-  return PyErr_Format(PyExc_SystemError, "%s: a type of members of certificates that is not known here", member->name);
-}
-
-static bool put_item(PyObject *dict, const char *name, PyObject *value) {
-  bool good = value && PyDict_SetItemString(dict, name, value) == 0;
-  Py_XDECREF(value);
-  return good;
-}
-
-// What is told of a gradient, as a dictionary: every member by its name, and in words what was checked and what was left out on
-// purpose.
-static PyObject *describe(const pbCertificate *c) {
-  int count;
-  char text[400];
-  const pbCertificateMember *members = pbCertificate_Members(&count);
-  PyObject *dict = PyDict_New();
-  bool good = dict && put_item(dict, "checked", PyUnicode_FromString(pbCertificate_Checked(c))) &&
-              put_item(dict, "truncation", PyUnicode_FromString(pbCertificate_Truncation(c, text, sizeof text)));
-
-  for (int i = 0; good && i < count; i++) good = put_item(dict, members[i].name, member_of(c, &members[i]));
-  if (!good) Py_CLEAR(dict);
-  return dict;
-}
-
-static PyObject *describe_all(const pbCertificate *certificate, int count) {
-  PyObject *list = PyList_New(0);
-  for (int i = 0; list && i < count; i++) {
-    PyObject *one = describe(&certificate[i]);
-    if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
-    Py_XDECREF(one);
-  }
-  return list;
-}
-
 enum { bar_qpos, bar_qvel, bar_act, bar_sensordata, bar_xpos, bar_site_xpos, bar_x, bar_count };
 // Cotangents of the last state, (worlds, width), and of all states, (worlds, steps + 1, width). Of a quantity at most one.
 typedef struct Cotangents {
@@ -498,7 +451,7 @@ static PyObject *pull(Run *r, const pbRolloutBar *bar, const pbVjpOptions *optio
   Py_END_ALLOW_THREADS;
   pyPool_Unlock(r->pool);
 
-  PyObject *result = status == pb_ok ? describe_all(certificate, r->worlds) : fail(r, status);
+  PyObject *result = status == pb_ok ? pyCertificates_List(certificate, r->worlds) : fail(r, status);
   PyMem_Free(certificate);
   return result;
 }
@@ -589,6 +542,65 @@ done:
   return result;
 }
 
+// Second derivatives of the worlds: cotangents and their changes by states, each of the last or of all.
+typedef struct Second {
+  Cotangents bar, tangent;
+  pbRolloutBar bars, tangents;
+  pyArray way[by_count], out[by_count];
+} Second;
+
+static bool hold_second(Run *r, PyObject *const given[6], Second *s) {
+  pyMember member[by_count];
+  members_by(r, member);
+  return hold_cotangents(r, given[0], given[1], &s->bar, &s->bars) &&
+         hold_cotangents(r, given[2], given[3], &s->tangent, &s->tangents) &&
+         pyMembers_Read(given[4], by_count, member, s->way) && pyMembers_Write(given[5], by_count, member, s->out);
+}
+
+static void release_second(Second *s) {
+  pyArray_Release(s->bar.last, bar_count);
+  pyArray_Release(s->bar.all, bar_count);
+  pyArray_Release(s->tangent.last, bar_count);
+  pyArray_Release(s->tangent.all, bar_count);
+  pyArray_Release(s->way, by_count);
+  pyArray_Release(s->out, by_count);
+}
+
+// (cotangents of the last state, of all states, their changes likewise, directions, results): arrays by their names; results are
+// added to. What has no second derivatives is unsupported, by name.
+static PyObject *run_second(PyObject *self, PyObject *args) {
+  Run *r = (Run *)self;
+  PyObject *given[6], *result = NULL;
+  if (!PyArg_ParseTuple(args, "OOOOOO", &given[0], &given[1], &given[2], &given[3], &given[4], &given[5])) return NULL;
+
+  Second s;
+  memset(&s, 0, sizeof s);
+  if (!hold_second(r, given, &s) || !unpark(r) || !pyPool_Lock(r->pool)) goto done;
+  const pbBatchDirection direction = {.x0 = s.way[by_state].data,
+                                      .ctrl = s.way[by_ctrl].data,
+                                      .qfrc = s.way[by_qfrc].data,
+                                      .xfrc = s.way[by_xfrc].data,
+                                      .theta = s.way[by_theta].data,
+                                      .own = s.way[by_own].data};
+  const pbBatchSecond second = {
+      .direction = &direction,
+      .bar = &s.bars,
+      .bar_tangent = &s.tangents,
+      .gradient = {
+          .x0 = s.out[by_state].data, .ctrl = s.out[by_ctrl].data, .qfrc = s.out[by_qfrc].data, .xfrc = s.out[by_xfrc].data}};
+  pbStatus status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = pbBatch_Second(r->batch, &second);
+  Py_END_ALLOW_THREADS;
+  pyPool_Unlock(r->pool);
+  if (status == pb_bad_input) status = pb_unsupported;
+  result = status == pb_ok ? Py_NewRef(Py_None) : fail(r, status);
+
+done:
+  release_second(&s);
+  return result;
+}
+
 // Of each world a dict, with the verdict and the proposal in words ("" without noise).
 static PyObject *describe_noise(const pbNoise *noise, int count) {
   char says[512], helps[512];
@@ -668,6 +680,7 @@ static PyMethodDef methods[] = {{"bytes", run_bytes, METH_NOARGS, "Memory that i
                                 {"choose", run_choose, METH_VARARGS, "Kind of gradient, and parameters that it is wanted by."},
                                 {"vjp", run_vjp, METH_VARARGS, "Pullback; certificates."},
                                 {"jvp", run_jvp, METH_VARARGS, "Tangents along directions of each world."},
+                                {"second", run_second, METH_VARARGS, "How gradients change along a direction of each world."},
                                 {"noise", run_noise, METH_VARARGS, "How far derivatives of each world reach."},
                                 {"linearize", run_linearize, METH_VARARGS, "Jacobians of every step."},
                                 {NULL, NULL, 0, NULL}};

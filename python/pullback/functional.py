@@ -10,6 +10,7 @@ from .arrays import real, tree_sum, words
 from .errors import ArgumentError, UnsupportedError
 from .names import C
 from .rollout import Rollout, check_words, memory_of_tapes, velocity_counts
+from .second import refuse
 
 LEAST_LENGTH = 1e-6
 SHORT = 32  # steps of all worlds
@@ -219,16 +220,25 @@ class Call:
     def _states(self):
         return self.rollout.states.reshape(-1, self.model._size)
 
-    def pull(self, cotangents, wanted):
-        """Gradients by the inputs `wanted`, each in its shape, of cotangents of outputs by name."""
-        m, bars = self.model, {}
+    def _bars(self, cotangents):
+        """Cotangents of outputs as Rollout takes them."""
+        m, bars = self.model, self._ambient_bars(cotangents)
+        if "qpos" in bars:
+            shape = bars["qpos"].shape[:-1]
+            bars["qpos"] = m.to_tangent(self._states(), bars["qpos"].reshape(-1, m.nq)).reshape(*shape, m.nv)
+        return bars
+
+    def _ambient_bars(self, cotangents):
+        bars = {}
         for name, bar in cotangents.items():
             value = getattr(self.rollout, name)
             width = value.shape[1:] if self.batched else value.shape
             bars[name] = self._rows(bar, width)
-        if "qpos" in bars:
-            shape = bars["qpos"].shape[:-1]
-            bars["qpos"] = m.to_tangent(self._states(), bars["qpos"].reshape(-1, m.nq)).reshape(*shape, m.nv)
+        return bars
+
+    def pull(self, cotangents, wanted):
+        """Gradients by the inputs `wanted`, each in its shape, of cotangents of outputs by name."""
+        bars = self._bars(cotangents)
         names = [n for n in wanted if n not in ("qpos", "qvel", "act")]
         wrt = [_TURNS.get(n, n) for n in names]
         g = self.rollout.vjp(wrt=wrt, check=False, **bars)
@@ -269,8 +279,8 @@ class Call:
         length2 = (q ** 2).sum(axis=-1, keepdims=True)
         return self._gathered(name, 2 * _rotate_back(q, rotation_bar) / length2)
 
-    def push(self, tangents):
-        """Tangents of all outputs by name, of tangents of inputs by name."""
+    def _ways(self, tangents):
+        """Tangents of inputs by name as Rollout takes them: of the state, of inputs, of parameters."""
         m = self.model
         places, dofs = quaternions(m)
         ways = {}
@@ -305,7 +315,14 @@ class Call:
                 q = self._orientations(name)
                 inputs[_TURNS[name]] = 2 * _turn_back(q, way_of(name)) / (q ** 2).sum(axis=-1, keepdims=True)
         params = {name: way_of(name) for name in ways if name in self.spec.params}
-        t = self.rollout.jvp(full if self.batched else full[0], params=params, **inputs)
+        return full if self.batched else full[0], inputs, params
+
+    def push(self, tangents):
+        """Tangents of all outputs by name, of tangents of inputs by name."""
+        m = self.model
+        places, _ = quaternions(m)
+        state, inputs, params = self._ways(tangents)
+        t = self.rollout.jvp(state, params=params, **inputs)
         self._settle()
 
         found = {}
@@ -318,6 +335,70 @@ class Call:
             ambient[:, (places[:, None] + np.arange(4)).ravel()] /= 4
             found[name] = self._out(ambient.reshape(self.rollout.qpos.shape))
         return found
+
+
+    # ---- second derivatives ------------------------------------------------------------------------------------------------
+    def second(self, tangents, cotangents, wanted, changes=None):
+        """How what `pull` gives of the cotangents changes along tangents of inputs; changes: of the cotangents, by name, in their shapes."""
+        refuse(wanted, "the result by")
+        state, inputs, params = self._ways(tangents)
+        direction = {"state": state, "params": params, **inputs}
+        bars, moved = self._bars(cotangents), self._bars(changes or {})
+        places, dofs = quaternions(self.model)
+        if len(places) and "qpos" in cotangents:
+            self._turn_bars(direction, cotangents["qpos"], moved)
+        g = self.rollout.hvp(direction, bars, moved, wrt=[n for n in wanted if n not in ("qpos", "qvel", "act")])
+
+        found = {name: self._gathered(name, getattr(g, name)) for name in wanted if name != "qpos"}
+        if "qpos" in wanted:
+            turns = len(places) and "qpos" in tangents
+            v = self.rollout.vjp(wrt=(), check=False, **bars).qpos if turns else None
+            found["qpos"] = self._turn_start(g.qpos, v, state, tangents["qpos"]) if turns else self._pull_start(g.qpos)
+        self._settle()
+        return {name: found[name] for name in wanted}
+
+    def _turn_bars(self, direction, ambient, moved):
+        """A cotangent of a quaternion q that stands still in space is B in its frame, vec(q* B) / 2, which moves as q does: dq = q (0, w) / 2."""
+        m, (places, dofs) = self.model, quaternions(self.model)
+        t = self.rollout.jvp(**direction).qpos.reshape(-1, m.nv)
+        q, bar = self.rollout.qpos.reshape(-1, m.nq), self._ambient_bars({"qpos": ambient})["qpos"].reshape(-1, m.nq)
+        change = np.zeros((len(q), m.nv))
+        for place, dof in zip(places, dofs):
+            w, block = t[:, dof:dof + 3], slice(place, place + 4)
+            dq = _rotate_back(q[:, block], w) / 2
+            change[:, dof:dof + 3] = _turn_back(dq, bar[:, block]) / 2
+        shape = (*self.rollout.qpos.shape[:-1], m.nv)
+        moved["qpos"] = moved.get("qpos", 0) + change.reshape(shape)
+
+    def _turn_start(self, h, v, state, way):
+        """By the numbers that were given, p: the gradient by them is 2 u (0, v) / |p|, u = p / |p|, and v, u and |p| move along `way`.
+
+        h is by coordinates of u exp(w): the gradient's own change, and w x v / 2 with it (docs/derivatives.md, 13).
+        """
+        m, (places, dofs) = self.model, quaternions(self.model)
+        start = self.rollout.states[..., 0, m._slots["qpos"]]
+        way = np.array(np.broadcast_to(way, self.arrays["qpos"].shape))
+        at = places[:, None] + np.arange(4)
+        way[..., at] = way[..., at] / self.lengths
+        way = np.broadcast_to(way, (*self.lead, m.nq)).reshape(self.worlds, m.nq)
+        if not self.batched or h.ndim == 1:
+            start, way, state = start[0] if start.ndim == 2 else start, way[0], state[0] if state.ndim == 2 else state
+
+        found = self._plain_start(h)
+        for place, dof in zip(places, dofs):
+            three, block = slice(dof, dof + 3), slice(place, place + 4)
+            u, d, w = start[..., block], way[..., block], state[..., three]
+            own = h[..., three] - np.cross(w, v[..., three]) / 2
+            along = (u * d).sum(axis=-1, keepdims=True)
+            found[..., block] = 2 * (_rotate_back(u, own) + _rotate_back(d - 2 * along * u, v[..., three]))
+        found = self._gathered("qpos", found)
+        found[..., at] = found[..., at] / self.lengths
+        return found
+
+    def _plain_start(self, h):
+        """Numbers of qpos that are no quaternions, from their tangents."""
+        m, start = self.model, self.rollout.states[..., 0, :]
+        return np.array(m.to_ambient(start[0] if h.ndim == 1 and start.ndim == 2 else start, np.ascontiguousarray(h)))
 
 
 def _rotate_back(q, r):

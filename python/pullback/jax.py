@@ -1,8 +1,9 @@
-"""Rollouts in JAX: grad, jacrev, jvp, jacfwd, vmap, jit and scan through the C library's own derivatives.
+"""Rollouts in JAX: grad, hessian, jacrev, jvp, jacfwd, vmap, jit and scan through the C library's own derivatives.
 
     qpos, qvel, act = pb.jax.rollout(model, qpos, qvel, ctrl, params={"body_mass": mass})
 
-One primitive is the rollout; its derivative is a second one, linear in the directions, whose transpose is a third, the pullback. All
+One primitive is the rollout; its derivative is a second one, linear in the directions, whose transpose is a third, the pullback; how
+that changes along directions of the inputs is a fourth, linear in these and in the cotangents, and as a Hessian its own transpose. All
 run on the host in double precision, whatever the precision of the arrays: outside of jit at once, where errors are Python's own; in
 compiled programs as custom calls of XLA ("ffi", xla.py), or as callbacks of JAX where the extension was built without XLA's header.
 """
@@ -33,6 +34,7 @@ from .functional import INPUTS, Call, Spec, refuse_rest
 from .model import Model
 from .options import HowOptions
 from .rollout import memory_of_tapes
+from .second import refuse
 
 _BACKENDS = ("ffi", "callback")
 
@@ -169,21 +171,22 @@ def _many(many, shapes):
 # roll:  inputs -> outputs                                        spec, keep
 # push:  inputs, directions of inputs `given` -> of outputs       spec, given, many
 # pull:  inputs, cotangents of outputs `given` -> by `wanted`     spec, given, wanted, many
-_roll, _push, _pull = Primitive("pullback_rollout"), Primitive("pullback_push"), Primitive("pullback_pull")
+# second: inputs, directions of inputs `along`, cotangents of outputs `given` -> by `wanted`     spec, along, given, wanted, many
+_roll, _push, _pull, _second = (Primitive(f"pullback_{name}") for name in ("rollout", "push", "pull", "second"))
 
 
-def _result_structs(primitive, avals, spec, keep=None, given=(), wanted=(), many=None):
+def _result_structs(primitive, avals, spec, keep=None, given=(), wanted=(), many=None, along=()):
     count = len(spec.names) + len(spec.params)
     inputs = avals[:count]
-    if primitive is _pull:
+    if primitive in (_pull, _second):
         return _structs(_many(many, [inputs[i].shape for i in wanted]), [inputs[i].dtype for i in wanted])
     shapes = _outputs(spec, [a.shape for a in inputs])
     return _structs(_many(many, shapes), [_float(inputs)] * len(shapes))
 
 
-def _short_way(primitive, avals, spec, keep=None, given=(), wanted=(), many=None):
+def _short_way(primitive, avals, spec, keep=None, given=(), wanted=(), many=None, along=()):
     """A step of a closed loop, and its pullback, from memories into memories: short(inputs, outputs), whether it was done. None: there is no short way."""
-    if primitive is _push or many is not None or any(a.dtype != np.float64 for a in avals):
+    if primitive in (_push, _second) or many is not None or any(a.dtype != np.float64 for a in avals):
         return None
     single = spec.single(dict(zip((*spec.names, *spec.params), (a.shape for a in avals))))
     if single is None:
@@ -197,7 +200,7 @@ def _short_way(primitive, avals, spec, keep=None, given=(), wanted=(), many=None
     return lambda inputs, outputs: single.pull(pick(inputs, order), pick(inputs, bars), pick(outputs, to))
 
 
-def _host(primitive, structs, spec, keep=None, given=(), wanted=(), many=None):
+def _host(primitive, structs, spec, keep=None, given=(), wanted=(), many=None, along=()):
     """What runs on the host."""
     count = len(spec.names) + len(spec.params)
     names = (*spec.names, *spec.params)
@@ -211,6 +214,10 @@ def _host(primitive, structs, spec, keep=None, given=(), wanted=(), many=None):
             rest = [np.asarray(v, dtype=np.float64) for v in values[count:]]
             if primitive is _push:
                 found = _along(many, rest, lambda ways: list(call.push(dict(zip([names[i] for i in given], ways))).values()))
+            elif primitive is _second:
+                by, of = [names[i] for i in wanted], [spec.outputs[i] for i in given]
+                moved = lambda rest: call.second(dict(zip([names[i] for i in along], rest)), dict(zip(of, rest[len(along):])), by)
+                found = _along(many, rest, lambda rest: list(moved(rest).values()))
             else:
                 by = [names[i] for i in wanted]
                 pull = lambda bars: [call.pull(dict(zip([spec.outputs[i] for i in given], bars)), by)[n] for n in by]
@@ -258,7 +265,7 @@ def _define(primitive):
     mlir.register_lowering(primitive, functools.partial(_lower, primitive, by_callback), platform="cpu")
 
 
-for _primitive in (_roll, _push, _pull):
+for _primitive in (_roll, _push, _pull, _second):
     _define(_primitive)
 
 
@@ -269,15 +276,51 @@ def _roll_jvp(values, ways, *, spec, keep):
     return out, _push.bind(*values, *(ways[i] for i in given), spec=spec, given=given, many=None)
 
 
-def _linear_jvp(primitive):
-    """Of what is linear in what comes behind the inputs; by the inputs it would be a second derivative."""
-    def rule(values, ways, *, spec, **static):
-        count = len(spec.names) + len(spec.params)
-        if any(type(w) is not ad.Zero for w in ways[:count]):
-            raise UnsupportedError("pullback: a second derivative of a rollout is not there")
-        ways = [ad.instantiate_zeros(w) for w in ways[count:]]
-        return primitive.bind(*values, spec=spec, **static), primitive.bind(*values[:count], *ways, spec=spec, **static)
-    return rule
+def _moving(ways, count):
+    """Which inputs move, and where to."""
+    there = tuple(i for i, w in enumerate(ways[:count]) if type(w) is not ad.Zero)
+    return there, [ways[i] for i in there]
+
+
+def _push_jvp(values, ways, *, spec, given, many):
+    count = len(spec.names) + len(spec.params)
+    if _moving(ways, count)[0]:
+        raise UnsupportedError("pullback: a third derivative is not there, nor a second one by forward over forward: take jax.hessian, or jax.jvp of jax.grad")
+    rest = [ad.instantiate_zeros(w) for w in ways[count:]]
+    return tuple(_push.bind(*v, spec=spec, given=given, many=many) for v in (values, (*values[:count], *rest)))
+
+
+def _pull_jvp(values, ways, *, spec, given, wanted, many):
+    """Linear in the cotangents; by the inputs it is the second derivative."""
+    count = len(spec.names) + len(spec.params)
+    inputs, bars, (along, moved) = values[:count], values[count:], _moving(ways, count)
+    out, parts = _pull.bind(*values, spec=spec, given=given, wanted=wanted, many=many), []
+    if along:
+        names = (*spec.names, *spec.params)
+        refuse([names[i] for i in wanted], "the result by")
+        if many is not None:
+            moved = [jnp.broadcast_to(w, (many, *w.shape)) for w in moved]
+        parts.append(_second.bind(*inputs, *moved, *bars, spec=spec, along=along, given=given, wanted=wanted, many=many))
+    changed = tuple(i for i, w in enumerate(ways[count:]) if type(w) is not ad.Zero)
+    if changed:
+        some = tuple(given[i] for i in changed)
+        parts.append(_pull.bind(*inputs, *(ways[count + i] for i in changed), spec=spec, given=some, wanted=wanted, many=many))
+    if not parts:
+        return out, [ad.Zero.from_primal_value(o) for o in out]
+    return out, parts[0] if len(parts) == 1 else [a + b for a, b in zip(*parts)]
+
+
+def _second_jvp(values, ways, *, spec, along, given, wanted, many):
+    """Linear in the directions, and in the cotangents; by the inputs it would be a third derivative."""
+    count, static = len(spec.names) + len(spec.params), dict(spec=spec, along=along, given=given, wanted=wanted, many=many)
+    if _moving(ways, count)[0]:
+        raise UnsupportedError("pullback: a third derivative of a rollout is not there")
+    out, middle, tangent = _second.bind(*values, **static), count + len(along), None
+    for first, last in ((count, middle), (middle, len(values))):
+        if any(type(w) is not ad.Zero for w in ways[first:last]):
+            part = _second.bind(*values[:first], *(ad.instantiate_zeros(w) for w in ways[first:last]), *values[last:], **static)
+            tangent = part if tangent is None else [a + b for a, b in zip(tangent, part)]
+    return out, tangent
 
 
 def _push_transpose(bars, *values, spec, given, many):
@@ -297,8 +340,20 @@ def _pull_transpose(ways, *values, spec, given, wanted, many):
 
 
 ad.primitive_jvps[_roll] = _roll_jvp
-ad.primitive_jvps[_push] = _linear_jvp(_push)
-ad.primitive_jvps[_pull] = _linear_jvp(_pull)
+def _second_transpose(bars, *values, spec, along, given, wanted, many):
+    """By the directions it is a Hessian, which is symmetric; by the cotangents the second derivative of the outputs, forward over forward."""
+    count, middle = len(spec.names) + len(spec.params), len(spec.names) + len(spec.params) + len(along)
+    if any(ad.is_undefined_primal(v) for v in values[middle:]):
+        raise UnsupportedError("pullback: a third derivative of a rollout is not there")
+    ways = [ad.instantiate_zeros(b) for b in bars]
+    found = _second.bind(*values[:count], *ways, *values[middle:], spec=spec, along=wanted, given=given, wanted=along, many=many)
+    return [None] * count + list(found) + [None] * len(given)
+
+
+ad.primitive_jvps[_push] = _push_jvp
+ad.primitive_jvps[_pull] = _pull_jvp
+ad.primitive_jvps[_second] = _second_jvp
+ad.primitive_transposes[_second] = _second_transpose
 ad.primitive_transposes[_push] = _push_transpose
 ad.primitive_transposes[_pull] = _pull_transpose
 
@@ -344,11 +399,12 @@ def _linear_batch(primitive):
         moved = []
         for k, (v, d) in enumerate(zip(rest, rest_dims)):
             v = jnp.moveaxis(v, d, first) if d is not None else jnp.broadcast_to(jnp.expand_dims(v, first), (*v.shape[:first], size, *v.shape[first:]))
-            if primitive is _push:  # directions have the shape of their inputs
-                v = v.reshape(*v.shape[:first], *inputs[static["given"][k]].shape)
+            ways = static["given"] if primitive is _push else static.get("along", ())
+            if k < len(ways):  # directions have the shape of their inputs
+                v = v.reshape(*v.shape[:first], *inputs[ways[k]].shape)
             moved.append(v)
         out = primitive.bind(*inputs, *moved, many=many, **static)
-        if primitive is _pull:  # back to the shapes that the inputs had
+        if primitive is not _push:  # back to the shapes that the inputs had
             out = [o.reshape(*o.shape[:first], size, *_without(values[i].shape, dims[i])) for o, i in zip(out, static["wanted"])]
         return out, [first] * len(out)
     return rule
@@ -361,6 +417,7 @@ def _without(shape, dim):
 batching.primitive_batchers[_roll] = _roll_batch
 batching.primitive_batchers[_push] = _linear_batch(_push)
 batching.primitive_batchers[_pull] = _linear_batch(_pull)
+batching.primitive_batchers[_second] = _linear_batch(_second)
 
 
 # ---- what users call --------------------------------------------------------------------------------------------------------
@@ -399,7 +456,9 @@ def rollout(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *
     Results are (..., N + 1, nq), (..., N + 1, nv), (..., N + 1, na). Quaternions in qpos are normalised first, and the gradient is that
     function's. Points of deformables, what a policy holds and the time begin as in model.init(). Float32 is computed in double, and comes
     back as float32; jax_enable_x64 keeps double.
-    Raises ArgumentError for shapes, TypeError for other types or devices, StepError; a second derivative is refused (UnsupportedError).
+    Second derivatives are those of Rollout.hvp: forward over reverse (jax.hessian, jax.jvp of jax.grad) and reverse over reverse, by qpos, qvel,
+    act, ctrl, qfrc_applied and xfrc_applied; what has none, forward over forward and third derivatives are UnsupportedError, by name.
+    Raises ArgumentError for shapes, TypeError for other types or devices, StepError.
     What fails in a compiled program is an error of JAX with the same text.
     """
     outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)

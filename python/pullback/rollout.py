@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -626,6 +626,11 @@ class Rollout(RolloutArrays):
         width = self._widths()[name] if name in self._widths() else (self.model.nmocap, 3)
         return width if name in _ONE_ROW else (self.steps, *width)
 
+    @staticmethod
+    def _shared_bit(name):
+        """Of an input in the bits of those that worlds share."""
+        return _SHARED[name]
+
     def _fields(self, params):
         """Fields of theta that the pullback must carry: those wanted, and where constants follow from parameters all that may."""
         fields = {self.model._field_of(n) for n in params}
@@ -773,6 +778,29 @@ class Rollout(RolloutArrays):
         if self._recompute:
             self.model._compiled.constants(self._before, theta, True)
         return theta, own
+
+    def hvp(self, direction: Mapping[str, Any], cotangents: Mapping[str, ArrayLike],
+            changes: Mapping[str, ArrayLike] | Callable[[Tangent], Mapping[str, ArrayLike]] | None = None, *,
+            wrt: str | Sequence[str] | None = None) -> Gradient:
+        """The Hessian of a loss of the trajectory times a direction, of each world its own: exact to rounding, no differences.
+
+            r.hvp({"ctrl": d}, {"qvel": r.qvel}, lambda t: {"qvel": t.qvel})      # of half the sum of squares of all velocities
+
+        direction   by name as of jvp: "state", or "qpos", "qvel", "act"; "ctrl", "qfrc_applied", "xfrc_applied"; "params", a dict by name
+        cotangents  the loss's gradient by the trajectory, by name as of vjp: "qpos" (nv,) or (N + 1, nv) in the tangent space, "qvel", "act",
+                    "state", "sensordata", "xpos", "site_xpos"
+        changes     how those numbers change along the direction: the loss's own second derivatives times the Tangent. A dict like cotangents,
+                    or a function of the Tangent that gives it; None: they stay, as of a loss linear in the trajectory
+        wrt         of "ctrl", "qfrc_applied", "xfrc_applied", also of those not passed; None: those that were passed. By the initial state there
+                    always is one, by the coordinates w of x0 exp(w) (docs/derivatives.md, 13): so Hessians are symmetric
+
+        It is how vjp(**cotangents) changes along the direction: a Gradient, without params and certificate. It holds the records of all
+        steps of the worlds at work at one time. Raises ArgumentError for what does not fit or after close, UnsupportedError by name: results by
+        parameters (a direction may move them), mocap bodies and commands; gradient "event" and "smooth"; deformables, policies, delays, contact
+        methods other than soft and penalty, noslip_iterations, forces of a medium, contacts of pairs without a closed form.
+        """
+        from .second import hvp
+        return hvp(self, direction, cotangents, changes, wrt)
 
     def jacobian(self, of: str = "state", wrt: str | Sequence[str] | None = None, *, at: Literal["last", "all"] = "last",
                  mode: Literal["auto", "forward", "reverse"] = "auto") -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""Rollouts in PyTorch: gradients, forward mode, vmap and torch.func through the C library's own derivatives.
+"""Rollouts in PyTorch: gradients, second derivatives, forward mode, vmap and torch.func through the C library's own derivatives.
 
     qpos, qvel, act = pb.torch.rollout(model, qpos, qvel, ctrl, params={"body_mass": mass})
 """
@@ -60,6 +60,7 @@ def _pull_now(handle: torch.Tensor, bars: torch.Tensor, given: str, wanted: str)
     for name in given.split():
         size = int(np.prod(shapes[name], dtype=int))
         cotangents[name], at = values[at:at + size].reshape(shapes[name]), at + size
+    _latest.derived, _latest.number = call, int(handle.reshape(-1)[0])
     found = call.pull(cotangents, wanted.split())
     return torch.from_numpy(np.concatenate([found[n].ravel() for n in wanted.split()]))
 
@@ -70,14 +71,31 @@ def _push_now(handle: torch.Tensor, ways: torch.Tensor, given: str) -> torch.Ten
     for name in given.split():
         a = call.arrays[name]
         tangents[name], at = values[at:at + a.size].reshape(a.shape), at + a.size
+    _latest.derived, _latest.number = call, int(handle.reshape(-1)[0])
     found = call.push(tangents)
     return torch.from_numpy(np.concatenate([found[n].ravel() for n in call.spec.outputs]))
+
+
+def _second_now(handle: torch.Tensor, packed: torch.Tensor, along: str, given: str, changed: str, wanted: str) -> torch.Tensor:
+    """packed: tangents of the inputs `along`, cotangents of the outputs `given`, changes of those of `changed`."""
+    call = _recall(handle)
+    values, shapes, at, read = _numpy(packed), call.shapes(), 0, []
+    for names, shape_of in ((along, lambda n: call.arrays[n].shape), (given, shapes.get), (changed, shapes.get)):
+        read.append({})
+        for name in names.split():
+            shape = shape_of(name)
+            size = int(np.prod(shape, dtype=int))
+            read[-1][name], at = values[at:at + size].reshape(shape), at + size
+    _latest.derived, _latest.number = call, int(handle.reshape(-1)[0])
+    found = call.second(read[0], read[1], wanted.split(), read[2])
+    return torch.from_numpy(np.concatenate([found[n].ravel() for n in wanted.split()]))
 
 
 # The same as operators, which PyTorch cannot look into, but can map over: below its transformations. Without any they would cost as
 # much as a step of a small model.
 _pull = torch.library.custom_op("pullback::pull", _pull_now, mutates_args=())
 _push = torch.library.custom_op("pullback::push", _push_now, mutates_args=())
+_second = torch.library.custom_op("pullback::second", _second_now, mutates_args=())
 
 
 _is_mapped = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda tensor: True)  # of no public interface
@@ -102,7 +120,7 @@ def _unpacked(flat, shapes, dtypes):
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_REFUSED = "pullback: a second derivative of a rollout is not there: double backward (create_graph=True), and forward over reverse, are refused"
+_REFUSED = "pullback: a third derivative of a rollout is not there, nor a second one by forward over forward: take reverse over reverse or forward over reverse"
 
 
 def _is_followed(tensors):
@@ -183,8 +201,47 @@ def _mapped(function, info, handle, handle_dim, rest, rest_dims, apply):
     return out, tuple(0 for _ in out)
 
 
-# The rollout's inputs are operands of its derivatives, though their values are the call's: so PyTorch sees that these depend on them, and
-# a second derivative arrives at a refusal instead of being taken for zero.
+# The rollout's inputs are operands of its derivatives, though their values are the call's: so PyTorch sees that these depend on them. A
+# derivative's own is the second one; that of the second one arrives at a refusal instead of being taken for zero.
+def _hold(ctx, spec, flags, handle, operands):
+    """For a derivative of a derivative: what it was called with, and its call, alive as long as the graph."""
+    ctx.spec, ctx.flags, ctx.call, ctx.number = spec, flags, _latest.derived, _latest.number
+    ctx.save_for_backward(handle, *operands)
+    ctx.save_for_forward(handle, *operands)
+    ctx.set_materialize_grads(False)
+
+
+def _needed(ctx, skip):
+    """Which of the operands behind `skip` arguments, the last of which is the handle, a gradient is asked for by: not those that merely have one."""
+    needs, edges = ctx.needs_input_grad[skip:], getattr(ctx, "next_functions", ())
+    if len(edges) != len(needs) + 1:
+        return tuple(needs)
+    return tuple(n and (node is None or _runs(node)) for n, (node, _) in zip(needs, edges[1:]))
+
+
+def _runs(node):
+    try:
+        return torch._C._will_engine_execute_node(node)  # of no public interface
+    except (AttributeError, RuntimeError):  # a leaf that is asked for, or not called by the engine
+        return True
+
+
+def _there(tensors):
+    return tuple(t is not None for t in tensors), [t for t in tensors if t is not None]
+
+
+def _among(flags, chosen):
+    """The flags of all, of flags of those that are set."""
+    rest = iter(chosen)
+    return tuple(bool(f) and next(rest) for f in flags)
+
+
+def _chosen(flags, parts):
+    """Parts of those that are set, None for the others."""
+    rest = iter(parts)
+    return tuple(next(rest) if f else None for f in flags)
+
+
 class _Pull(torch.autograd.Function):
     """Pullback of a call: (spec, wanted, given, dtypes, handle, *cotangents, *inputs) -> gradients by what is wanted."""
 
@@ -198,9 +255,36 @@ class _Pull(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        pass
+        spec, wanted, given, dtypes, handle, *operands = inputs
+        _hold(ctx, spec, (wanted, given, dtypes), handle, operands)
 
-    backward = jvp = staticmethod(_refuse)
+    @staticmethod
+    def backward(ctx, *ways):
+        # Of ways . J' bars: by the bars J ways, and by the inputs the second derivative along the ways.
+        (wanted, given, dtypes), (handle, *operands) = ctx.flags, ctx.saved_tensors
+        handle, count = _of_graph(ctx, handle), sum(given)
+        bars, inputs, needs = operands[:count], operands[count:], _needed(ctx, 5)
+        there, ways = _there(ways)
+        along, by = _among(wanted, there), tuple(needs[count:])
+        by_bars = by_inputs = ()
+        if ways and any(needs[:count]):
+            found = _Push.apply(ctx.spec, along, _result_type_of(dtypes), handle, *ways, *inputs)
+            by_bars = (f for f, g in zip(found, given) if g)
+        if ways and any(by):
+            by_inputs = _Second.apply(ctx.spec, by, along, given, (False,) * len(given), dtypes, handle, *ways, *bars, *inputs)
+        by_bars = tuple(b if n else None for b, n in zip(by_bars, needs)) or (None,) * count
+        return (None,) * 5 + by_bars + (_chosen(by, by_inputs) if ways and any(by) else (None,) * len(by))
+
+    @staticmethod
+    def jvp(ctx, _, __, ___, ____, _____, *ways):
+        (wanted, given, dtypes), (handle, *operands) = ctx.flags, ctx.saved_tensors
+        handle, count = _of_graph(ctx, handle), sum(given)
+        changed, changes = _there(ways[:count])
+        along, ways = _there(ways[count:])
+        changed = _among(given, changed)
+        if not ways:
+            return _Pull.apply(ctx.spec, wanted, changed, dtypes, handle, *changes, *operands[count:])
+        return _Second.apply(ctx.spec, wanted, along, given, changed, dtypes, handle, *ways, *operands[:count], *changes, *operands[count:])
 
     @staticmethod
     def vmap(info, in_dims, spec, wanted, given, dtypes, handle, *operands):
@@ -219,9 +303,25 @@ class _Push(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        pass
+        spec, given, dtype, handle, *operands = inputs
+        _hold(ctx, spec, (given, tuple(t.dtype for t in operands[sum(given):])), handle, operands)
 
-    backward = jvp = staticmethod(_refuse)
+    @staticmethod
+    def backward(ctx, *bars):
+        # Of bars . J ways: by the ways J' bars, and by the inputs the same second derivative.
+        (given, dtypes), (handle, *operands) = ctx.flags, ctx.saved_tensors
+        handle, count = _of_graph(ctx, handle), sum(given)
+        ways, inputs, needs = operands[:count], operands[count:], _needed(ctx, 4)
+        there, bars = _there(bars)
+        to, by = _among(given, needs[:count]), tuple(needs[count:])
+        by_ways, by_inputs = (None,) * count, (None,) * len(by)
+        if bars and any(to):
+            by_ways = _chosen(needs[:count], _Pull.apply(ctx.spec, to, there, dtypes, handle, *bars, *inputs))
+        if bars and any(by):
+            by_inputs = _chosen(by, _Second.apply(ctx.spec, by, given, there, (False,) * len(there), dtypes, handle, *ways, *bars, *inputs))
+        return (None,) * 4 + by_ways + by_inputs
+
+    jvp = staticmethod(_refuse)
 
     @staticmethod
     def vmap(info, in_dims, spec, given, dtype, handle, *operands):
@@ -229,7 +329,54 @@ class _Push(torch.autograd.Function):
         return _mapped(_Push, info, handle, in_dims[3], ways, in_dims[4:], lambda h, w: _Push.apply(spec, given, dtype, h, *w, *inputs))
 
 
-for _function in (_Rollout, _Pull, _Push):  # PyTorch asks for the signature in every call
+class _Second(torch.autograd.Function):
+    """How a pullback changes: (spec, wanted, along, given, changed, dtypes, handle, *tangents, *cotangents, *changes, *inputs) -> by what is wanted."""
+
+    @staticmethod
+    def forward(spec, wanted, along, given, changed, dtypes, handle, *operands):
+        call, names = _recall(handle), (*spec.names, *spec.params)
+        mine = operands[:sum(along) + sum(given) + sum(changed)]
+        names_of = lambda flags, among: " ".join(name for name, f in zip(among, flags) if f)
+        to = [(n, d) for n, w, d in zip(names, wanted, dtypes) if w]
+        found = (_second if _transformed(mine) else _second_now)(handle, _packed(mine), names_of(along, names), names_of(given, spec.outputs),
+                                                                 names_of(changed, spec.outputs), " ".join(n for n, _ in to))
+        return _unpacked(found, [call.arrays[n].shape for n, _ in to], [d for _, d in to])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        spec, wanted, along, given, changed, dtypes, handle, *operands = inputs
+        _hold(ctx, spec, (wanted, along, given, changed, dtypes), handle, operands)
+
+    @staticmethod
+    def backward(ctx, *backs):
+        # By the tangents it is the same, since a Hessian is symmetric; by the changes J backs; by cotangents and inputs there is none.
+        (wanted, along, given, changed, dtypes), (handle, *operands) = ctx.flags, ctx.saved_tensors
+        handle, ends = _of_graph(ctx, handle), list(itertools.accumulate((sum(along), sum(given), sum(changed))))
+        ways, bars, changes, inputs = (operands[a:b] for a, b in zip((0, *ends), (*ends, None)))
+        needs = _needed(ctx, 7)
+        if any(needs[ends[0]:ends[1]]) or any(needs[ends[2]:]):
+            _refuse()
+        there, backs = _there(backs)
+        back, by_ways, by_changes = _among(wanted, there), (None,) * len(ways), (None,) * len(changes)
+        if backs and any(needs[:ends[0]]):
+            found = _Second.apply(ctx.spec, along, back, given, (False,) * len(given), dtypes, handle, *backs, *bars, *inputs)
+            by_ways = tuple(f if n else None for f, n in zip(found, needs))
+        if backs and any(needs[ends[1]:ends[2]]):
+            found = _Push.apply(ctx.spec, back, _result_type_of(dtypes), handle, *backs, *inputs)
+            by_changes = tuple(f for f, c in zip(found, changed) if c)
+        return (None,) * 7 + by_ways + (None,) * len(bars) + by_changes + (None,) * len(inputs)
+
+    jvp = staticmethod(_refuse)
+
+    @staticmethod
+    def vmap(info, in_dims, spec, wanted, along, given, changed, dtypes, handle, *operands):
+        count = sum(along) + sum(given) + sum(changed)
+        mine, inputs = operands[:count], operands[count:]
+        apply = lambda h, parts: _Second.apply(spec, wanted, along, given, changed, dtypes, h, *parts, *inputs)
+        return _mapped(_Second, info, handle, in_dims[6], mine, in_dims[7:], apply)
+
+
+for _function in (_Rollout, _Pull, _Push, _Second):  # PyTorch asks for the signature in every call
     _function.forward.__signature__ = inspect.signature(_function.forward)
 
 
@@ -303,7 +450,9 @@ def rollout(model: Model, qpos: Tensor, qvel: Tensor, ctrl: Tensor | None = None
     Results are (..., N + 1, nq), (..., N + 1, nv), (..., N + 1, na). Quaternions in qpos are normalised first, and the gradient is that
     function's. Points of deformables, what a policy holds and the time begin as in model.init(). Float64 or float32, each gradient in the
     type of its tensor; computed in double.
-    Raises ArgumentError for shapes, TypeError for other types or devices, StepError; a second derivative is refused (UnsupportedError).
+    Second derivatives are those of Rollout.hvp: reverse over reverse (create_graph=True) and forward over reverse, by qpos, qvel, act, ctrl,
+    qfrc_applied and xfrc_applied; what has none, forward over forward and third derivatives are UnsupportedError, by name.
+    Raises ArgumentError for shapes, TypeError for other types or devices, StepError.
     """
     outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     given = dict(qpos=qpos, qvel=qvel, act=act, ctrl=ctrl, qfrc_applied=qfrc_applied, xfrc_applied=xfrc_applied, command=command,

@@ -37,6 +37,7 @@ typedef struct Pull {
   const pbVjpOptions *options;
   pbCertificate *certificate;
   double *own;
+  const pbBatchSecond *second;  // of second derivatives, whose results are handed out likewise
   Part part[part_count];
   size_t shared;  // numbers that are summed: the first
   bool packs;     // worlds of a group go step by step
@@ -245,6 +246,8 @@ static pbStatus pull_in_pack(pbBatchWorker *k, int world, const void *user) {
   return pbBatch_InPack(k, world, pull_pack, user, &slot);
 }
 
+static pbStatus second_of_world(pbBatchWorker *k, int world, const void *user);
+
 static bool is_checked(const Pull *p) { return p->options && p->options->spot_check != pb_checkNone; }
 
 // Spot checks look at single steps, smooth contacts at other ones.
@@ -256,7 +259,9 @@ static bool goes_in_packs(const Pull *p) {
 static const double *leaf(void *user, int world, int worker) {
   const Pull *p = user;
   pbBatchWorker *k = &p->batch->worker[worker];
-  if (!pbBatch_Do(k, world, p->packs ? pull_in_pack : pull_world, p)) return NULL;
+  pbBatchWork work = p->packs ? pull_in_pack : pull_world;
+  if (p->second) work = second_of_world;
+  if (!pbBatch_Do(k, world, work, p)) return NULL;
 
   const pbBatchSlot *slot = k->slot;
   while (slot->world != world) slot++;
@@ -415,6 +420,58 @@ pbStatus pbBatch_JvpAlong(pbBatch *b, int count, const pbBatchDirection *directi
 
 pbStatus pbBatch_Jvp(pbBatch *b, const pbBatchDirection *direction, const pbBatchTangent *tangent) {
   return pbBatch_JvpAlong(b, 1, direction, tangent);
+}
+
+// ---- second derivatives ---------------------------------------------------------------------------------------------------
+// Along the world's direction; where it has own values in its theta, these are written there.
+static pbStatus second_along(pbBatchWorker *k, pbRollout *r, int world, const Pull *p, double *own_theta) {
+  static const pbBatchDirection still;
+  static const pbRolloutBar none;
+  const pbBatch *b = k->batch;
+  const pbBatchSecond *of = p->second;
+  const pbBatchDirection *d = of->direction ? of->direction : &still;
+  pbRolloutDirection direction = direction_of(b, d, 0, world);
+  if (own_theta) {
+    PB_TRY(pbBatch_PushOwn(k, world, d->theta, direction_part(b, d->own, b->own_size, false, 0, world), own_theta));
+    direction.theta = own_theta;
+  }
+
+  // Results are in the thread's memory until all of them are there.
+  const pbRolloutBar bar = bar_of(b, of->bar ? of->bar : &none, world);
+  const pbRolloutBar tangent = bar_of(b, of->bar_tangent ? of->bar_tangent : &none, world);
+  const pbRolloutSecond second = {
+      .direction = &direction, .bar = &bar, .bar_tangent = &tangent, .gradient = gradient_in(k->slot, p->part)};
+  PB_TRY(pbRollout_Second(r, &second));
+  k->slot->world = world;
+  return hand_out(k, k->slot, r, world, p, NULL);
+}
+
+static pbStatus second_of_world(pbBatchWorker *k, int world, const void *user) {
+  const Pull *p = user;
+  const pbBatch *b = k->batch;
+  const pbBatchDirection *d = p->second->direction;
+  pbRollout *r;
+  PB_TRY(reach(k, world, &r));
+  if (b->own_count == 0 || !d || (!d->theta && !d->own)) return second_along(k, r, world, p, NULL);
+
+  double *theta = pbContext_AllocArray(k->ctx, b->ntheta, sizeof *theta);
+  if (!theta) return pbContext_Fail(k->ctx, pb_no_memory, "second derivatives: no memory for a direction of parameters");
+  pbStatus status = second_along(k, r, world, p, theta);
+  pbContext_Free(k->ctx, theta);
+  return status;
+}
+
+pbStatus pbBatch_Second(pbBatch *b, const pbBatchSecond *second) {
+  PB_TRY(pbBatch_BeginTape(b, "second derivatives"));
+  PB_TRY(check_restarts(b, "second derivatives"));
+  if (second->bar) PB_TRY(check_bar(b, second->bar));
+  if (second->bar_tangent) PB_TRY(check_bar(b, second->bar_tangent));
+
+  Pull p = {.batch = b, .own = second->gradient.own, .second = second};
+  place_parts(b, &second->gradient, &p);
+  PB_TRY(check_shared(b, &p));
+  pull_all(&p);
+  return pbBatch_End(b);
 }
 
 // ---- how far they reach -----------------------------------------------------------------------------------------------------

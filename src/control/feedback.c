@@ -231,6 +231,28 @@ static bool plan_group(pbFeedback *f, const Group *g, double lambda, double of_s
   return true;
 }
 
+// ---- gaps -------------------------------------------------------------------------------------------------------------
+// The state of P and q comes nearer to where the step before it leads: with a gap d a part alpha of the plan moves it by
+// -alpha d beside what that step makes of earlier moves (Mastalli et al. 2020, "Crocoddyl", IV).
+static void close_gap(pbFeedback *f, const double *d) {
+  pbRiccati *s = f->of;
+  size_t size = (size_t)s->size;
+  double *pulled = s->before;
+
+  // borrowed: P d, the knots at hand where they are
+  memset(pulled, 0, size * sizeof *pulled);
+  for (int i = 0; i < s->n; i++) {
+    const double *row = s->P + (size_t)i * size;
+    for (size_t j = 0; j < size; j++) pulled[j] += row[j] * d[i];
+  }
+
+  for (int i = 0; i < s->n; i++) promise(f, -d[i], s->q[i], f->moved[i], -pulled[i]);
+  for (size_t j = 0; j < size; j++) {
+    s->q[j] -= pulled[j];
+    f->moved[j] -= pulled[j];
+  }
+}
+
 // ---- the initial state ------------------------------------------------------------------------------------------------
 static bool plan_start(pbFeedback *f, double lambda, const Limits *l) {
   pbRiccati *s = f->of;
@@ -275,10 +297,11 @@ bool pbFeedback_Plan(pbFeedback *f, double lambda, const double *z, const double
   memset(f->moved, 0, (size_t)s->size * sizeof *f->moved);
   PB_ASSERT(lambda >= 0);
 
-  int e = 0;
+  int e = 0, gap = f->gaps ? f->gap_count - 1 : -1;
   pbRiccati_BeginLast(s);
   for (int k = s->steps - 1; k >= 0; k--) {
     double of_states = mean_diagonal(s, 0, s->n);
+    if (gap >= 0 && f->gap_step[gap] == k + 1) close_gap(f, f->gaps + (size_t)gap-- * (size_t)s->n);
     pbRiccati_PullBack(s, k);
     pbRiccati_PullVector(s, k, f->moved);
 

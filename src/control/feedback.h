@@ -17,10 +17,15 @@ typedef struct pbFeedback {
   double *start_move;        // start_count: likewise of the initial state
   double linear, quadratic;  // the loss is to change by alpha linear + alpha^2 quadratic
   double size;               // sum of the absolute values that `linear` is the sum of
+  // Gaps (gap_count, n) of the linearized trajectory, NULL: none: the state before step gap_step (ascending from 1 on) is by so
+  // much off from where the step before it leads; a part alpha of the plan closes that part of them. The caller's.
+  const double *gaps;
+  const int *gap_step;
+  int gap_count;
   // Workspace
   double *room;   // of a box problem
   double *W, *M;  // (slots, size) each
-  double *moved;  // size: what moves of later steps have added to q
+  double *moved;  // size: what moves of later steps, and gaps that close there, have added to q
   int *at;        // of a group: where its knots stand among state and knots
   void *product;
   double *numbers;

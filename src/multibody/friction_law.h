@@ -24,6 +24,18 @@ static inline bool dof_has_law(const NUM(pbMechanism) *w, int i) {
          re(quad[0]) != 0 || re(quad[1]) != 0;
 }
 
+// The same of the complex program, in which a direction may move coefficients that are zero.
+static inline bool dof_law_acts(const NUM(pbMechanism) *w, int i) {
+#if PB_IS_COMPLEX
+  const num *load = PB_TERM(w, dof_frictionload) + 2 * i, *more = PB_TERM(w, dof_stictionload) + 2 * i,
+            *quad = PB_TERM(w, dof_stictionquad) + 2 * i;
+  return PB_TERM(w, dof_stiction)[i] != 0 || load[0] != 0 || load[1] != 0 || more[0] != 0 || more[1] != 0 || quad[0] != 0 ||
+         quad[1] != 0;
+#else
+  return dof_has_law(w, i);
+#endif
+}
+
 // |v / stribeck|^power, and the share of what is there at rest. A velocity of zero takes it away at once.
 static inline num stribeck_exponent(const NUM(pbMechanism) *w, int i) {
   num v = num_abs(w->qvel[i]), scale = PB_TERM(w, dof_stribeck)[i];
@@ -76,7 +88,7 @@ static inline num rest_level(const NUM(pbMechanism) *w, int i) {
 
 static inline num dof_loss(const NUM(pbMechanism) *w, int i) {
   num loss = w->p.dof_frictionloss[i];
-  if (!PB_IS_COMPLEX && !dof_has_law(w, i)) return loss;
+  if (!dof_law_acts(w, i)) return loss;
   num share = stribeck_share(stribeck_exponent(w, i));
   return loss + load_size(w, i, PB_TERM(w, dof_frictionload) + 2 * i) + share * rest_level(w, i);
 }

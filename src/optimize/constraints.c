@@ -20,7 +20,8 @@ pbStatus pbMultipliers_Create(pbContext *ctx, const pbTerm *t, double tolerance,
   if (!m) return pbContext_Fail(ctx, pb_no_memory, "no memory for a constraint");
 
   *m = (pbMultipliers){.tolerance = tolerance, .stiffness = 1, .worst = INFINITY};
-  m->shift = pbContext_AllocArray(ctx, samples_of(t) + 1, sizeof *m->shift);
+  m->shift = pbContext_AllocArray(ctx, 2 * samples_of(t) + 1, sizeof *m->shift);
+  m->found = m->shift ? m->shift + samples_of(t) : NULL;
   return m->shift ? pb_ok : pbContext_Fail(ctx, pb_no_memory, "no memory for a constraint");
 }
 
@@ -60,6 +61,44 @@ void pbTask_ClearMultipliers(pbTask *task) {
     m->worst = INFINITY;
   }
   task->same = false;
+}
+
+// ---- told -------------------------------------------------------------------------------------------------------------
+void pbTask_KeepMultipliers(pbTask *task) {
+  int t = 0, i = -1;
+
+  // y = 2 w s of a deviation, which is relative to sigma where there is one
+  for (pbTerm *term; (term = next_constraint(task, &t, &i));) {
+    pbMultipliers *m = term->constraint;
+    for (int k = 0; k < term->step_count; k++) {
+      double weight = term->weight * m->stiffness * (term->factor ? term->factor[k] : 1);
+
+      for (int part = 0; part < term->part_count; part++) {
+        int at = k * term->part_count + part;
+        m->found[at] = 2 * weight * m->shift[at] / (term->sigma ? term->sigma[part] : 1);
+      }
+    }
+    m->known = true;
+  }
+}
+
+void pbTask_ForgetMultipliers(pbTask *task) {
+  int t = 0, i = -1;
+
+  for (pbTerm *term; (term = next_constraint(task, &t, &i));) term->constraint->known = false;
+}
+
+const double *pbTask_Multipliers(const pbTask *task, int i, size_t *times, size_t *components) {
+  int t = 0;
+  PB_ASSERT(i >= 0 && i < pbTask_TermCount(task));
+  while (i >= task->trajectories[t].terms.count) i -= task->trajectories[t++].terms.count;
+
+  const pbTerm *term = &task->trajectories[t].terms.terms[i];
+  bool known = term->constraint && term->constraint->known;
+  *times = known ? (size_t)term->step_count : 0;
+  *components = known ? (size_t)term->part_count : 0;
+
+  return known ? term->constraint->found : NULL;
 }
 
 // ---- moved in time ----------------------------------------------------------------------------------------------------

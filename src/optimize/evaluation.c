@@ -77,17 +77,21 @@ static bool is_soft(const pbOptimizer *o, pbStatus status) {
   return status == pb_not_finite || status == pb_no_convergence || status == pb_singular;
 }
 
+void pbOptimizer_Remember(pbOptimizer *o, const double *x, double value) {
+  if (!(value < o->h->best_value)) return;
+
+  // x may be best itself.
+  o->h->best_value = value;
+  memmove(o->best, x, (size_t)o->n * sizeof *x);
+}
+
 // An evaluation is complete: a soft failure is an infinite value, the best point is remembered.
 static pbStatus end_evaluation(pbOptimizer *o, const double *x, pbStatus status, double *value) {
   PB_VALIDATE(pb_allFinite(x, (size_t)o->n));
   if (status != pb_ok && !is_soft(o, status)) return status;
   if (status != pb_ok || isnan(*value)) *value = INFINITY;
 
-  // x may be best itself.
-  if (*value < o->h->best_value) {
-    o->h->best_value = *value;
-    memmove(o->best, x, (size_t)o->n * sizeof *x);
-  }
+  if (!o->open) pbOptimizer_Remember(o, x, *value);
 
   return pb_ok;
 }

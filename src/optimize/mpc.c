@@ -64,6 +64,7 @@ static pbStatus check_task(pbContext *ctx, const pbTask *task) {
   for (int i = 0; i < task->variable_count && !why; i++) {
     if (task->variables[i].kind != pb_varyControl) why = "a variable is none of controls";
   }
+  if (!why && task->trajectories[0].given.count) why = "it begins with states that are given (\"states\")";
   if (!why && task->stage_count) why = "it has stages";
   if (!why && task->trajectories[0].steps < 1) why = "its horizon has no step";
   return why ? pbContext_Fail(ctx, pb_bad_input, "%.400s: it cannot be planned again and again: %s", task->name, why) : pb_ok;
@@ -116,7 +117,7 @@ static pbStatus begin(pbMpc *mpc) {
 static pbStatus create_optimizer(pbMpc *mpc) {
   pbTask *task = mpc->task;
   const pbProblem problem = {.n = task->n, .lower = task->lower, .upper = task->upper};
-  const pbShooting shooting = {mpc, linearize, plan, attempt};
+  const pbShooting shooting = {.user = mpc, .linearize = linearize, .plan = plan, .attempt = attempt};
   pbOptimizerOptions options = task->optimizer;
   options.method = pb_methodIlqr;
   options.restarts = 0;  // at random: not of plans that are followed

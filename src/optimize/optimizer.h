@@ -41,6 +41,12 @@ typedef struct pbShooting {
   // alpha linear + alpha^2 quadratic. False: the damping is too small.
   bool (*plan)(void *user, const double *x, double lambda, double *moves, double *linear, double *quadratic);
   pbStatus (*attempt)(void *user, const double *x, double alpha, double *trial, double *value);  // after a plan at x
+  // Of a start whose states are no run (gaps.h), whose problem has a value; gap_numbers 0: there are none. measure: gaps at x.
+  // use: those of linearize, plan and attempt from here on, borrowed; NULL: all are closed. A part alpha of a plan closes that
+  // part of each.
+  size_t gap_numbers;
+  pbStatus (*measure)(void *user, const double *x, double *gaps);
+  void (*use)(void *user, const double *gaps);
 } pbShooting;
 
 struct pbOptimizer {
@@ -50,6 +56,7 @@ struct pbOptimizer {
   pbShooting shooting;  // of iLQR
   pbOptimizerOptions options;
   const pbMinimizer *method;
+  bool open;  // of iLQR: gaps are open, and no value is that of a run
   int n;
   double *lower, *upper;  // n
   pbRate *rates;
@@ -83,6 +90,13 @@ const char *pbMethod_Unknown(const char *name, char *text, size_t size);
 // Of o->shooting; counted as a gradient, and as a value.
 PB_NODISCARD pbStatus pbOptimizer_LinearizeLoss(pbOptimizer *o, const double *x, double *value, double *gradient);
 PB_NODISCARD pbStatus pbOptimizer_Try(pbOptimizer *o, double alpha, double *trial, double *value);
+
+// A point that has been evaluated is the best, where it is.
+void pbOptimizer_Remember(pbOptimizer *o, const double *x, double value);
+// Of iLQR that ended: a plan with all but no damping promised less than rounding of the loss.
+bool pbOptimizer_HasNothingToGain(const pbOptimizer *o);
+// Do gaps remain open (pbShooting)? largest: of their entries.
+bool pbOptimizer_HasGaps(const pbOptimizer *o, double *largest);
 
 void pbOptimizer_Project(const pbOptimizer *o, double *x);
 // Largest entry of x - P(x - g).

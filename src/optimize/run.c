@@ -23,6 +23,7 @@ typedef struct Loop {
   double saved_at;
   bool judged;  // the verdict is of the answer
   bool constrained;
+  double gap;        // the largest that is still open; 0: none
   int since, stuck;  // iterations since constraints were last looked at, looks that came to nothing
 } Loop;
 
@@ -76,6 +77,12 @@ static pbStatus try_of(void *user, const double *z, double alpha, double *trial,
   Loop *l = user;
   return stop_if_met(l->task, pbTaskShooting_Try(l->shooting, z, alpha, trial, value));
 }
+
+static pbStatus measure_of(void *user, const double *z, double *gaps) {
+  return pbTaskShooting_MeasureGaps(((Loop *)user)->shooting, z, gaps);
+}
+
+static void use_of(void *user, const double *gaps) { pbTaskShooting_UseGaps(((Loop *)user)->shooting, gaps); }
 
 // ---- the saved state ------------------------------------------------------------------------------------------------
 typedef struct Saved {  // doubles only
@@ -220,8 +227,9 @@ static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_sec
   for (;;) {
     // A whole iteration: what is saved is always the end of one.
     pbIterate i = pbOptimizer_Get(l->optimizer);
+    bool open = pbOptimizer_HasGaps(l->optimizer, &l->gap);
     if (task->met || i.outcome != pb_running || i.iteration >= l->iterations) return save_state(l, store);
-    if (l->constrained && l->since >= most_between) return pb_ok;
+    if (l->constrained && !open && l->since >= most_between) return pb_ok;
     if (report_progress(l)) return interrupted(l, store);
 
     // Its own draws; the same again where it is begun anew after an interruption.
@@ -238,32 +246,6 @@ static pbStatus run_iterations(Loop *l, const pbRunStore *store, double save_sec
     copy_state(l);
     if (pb_seconds() - l->saved_at >= save_seconds) PB_TRY(save_state(l, store));
   }
-}
-
-static pbStatus refuse_gauss_newton(const pbTask *task) {
-  const pbTerm *term = NULL;
-  for (int t = 0; t < task->trajectory_count && !term; t++) {
-    if (!task->trajectories[t].test) term = pbTermSet_NoSquares(&task->trajectories[t].terms);
-  }
-
-  return pbContext_Fail(task->ctx, pb_bad_input,
-                        "%.400s: optimizer.method: gauss-newton needs a loss that is a sum of squares, and term '%.100s' is none "
-                        "(types squared, above and below with weights >= 0 are); lbfgs takes any",
-                        task->name, term ? term->name : "");
-}
-
-pbStatus pbTask_CheckMethod(const pbTask *task, const char *asked) {
-  pbMethod method = task->optimizer.method;
-  if (asked && !pbMethod_Find(asked, &method)) return pb_ok;  // who runs it says so
-  if (method == pb_methodGaussNewton && task->m == 0) return refuse_gauss_newton(task);
-
-  const char *why = pbTaskSweep_WhyNot(task);
-  if (why && method == pb_methodGaussNewton && task->jacobian == pb_jacobianSweep)
-    return pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.jacobian: a sweep is not possible: %s", task->name, why);
-
-  why = method == pb_methodIlqr ? pbTaskShooting_WhyNot(task) : NULL;
-  return why ? pbContext_Fail(task->ctx, pb_bad_input, "%.400s: optimizer.method: ilqr is not possible: %s", task->name, why)
-             : pb_ok;
 }
 
 static pbStatus choose_method(Loop *l, const pbRunOptions *options, pbOptimizerOptions *o) {
@@ -302,6 +284,12 @@ static pbStatus choose_shooting(Loop *l) {
   return pbTaskShooting_Create(task, &l->shooting);
 }
 
+// Whoever begins at an answer begins with a run.
+static size_t count_gaps(const Loop *l) {
+  bool begins = l->shooting && !l->task->moved && !l->task->before.iterations;
+  return begins ? pbTaskShooting_GapNumbers(l->shooting) : 0;
+}
+
 static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStore *store, bool *resumed) {
   pbTask *task = l->task;
   pbOptimizerOptions o = task->optimizer;
@@ -318,9 +306,15 @@ static pbStatus begin_loop(Loop *l, const pbRunOptions *options, const pbRunStor
                        .gradient = gradient_of,
                        .residuals = task->m ? residuals_of : NULL};
   const pbNormal normal = {l, linearize_of, solve_of, squared_of};
-  const pbShooting shooting = {l, linearize_loss_of, plan_of, try_of};
   PB_TRY(choose_sweep(l));
   PB_TRY(choose_shooting(l));
+  const pbShooting shooting = {.user = l,
+                               .linearize = linearize_loss_of,
+                               .plan = plan_of,
+                               .attempt = try_of,
+                               .gap_numbers = count_gaps(l),
+                               .measure = measure_of,
+                               .use = use_of};
   const pbStructure structure = {l->sweep ? &normal : NULL, l->shooting ? &shooting : NULL};
   PB_TRY(pbOptimizer_CreateWith(task->ctx, &problem, &structure, &o, task->start, &l->optimizer));
 
@@ -352,6 +346,7 @@ static void reset_task(pbTask *task, const pbRunOptions *options) {
   task->user = options->user;
   task->clock = pb_seconds() - task->before.seconds;
   pbTask_ClearMultipliers(task);
+  pbTask_ForgetMultipliers(task);
 }
 
 static void write_result(const Loop *l, const pbIterate *i, pbRunResult *result) {
@@ -416,6 +411,7 @@ static pbStatus look_for_noise(const Loop *l, pbRunResult *result) {
   bool by_gradients = l->method == pb_methodAdam || l->method == pb_methodLbfgs || l->method == pb_methodGaussNewton ||
                       l->method == pb_methodIlqr;
   find_no_noise(result);
+  if (pbOptimizer_HasNothingToGain(l->optimizer)) return pb_ok;  // a plan's feedback says so, whatever gradients are
   if (!by_gradients || result->met || task->verdict.outcome == pb_runNoInfluence || pbTask_IsTruncated(task)) return pb_ok;
 
   return pbTask_Noise(task, task->result_z, &result->noise, &result->noise_trajectory);
@@ -451,6 +447,25 @@ static void tell_constraints(const Loop *l) {
            worst->constraint->tolerance);
 }
 
+// Gaps that have not closed: the answer is the start as it runs, which nobody has looked at.
+static void tell_gaps(const Loop *l) {
+  pbVerdict *v = &l->task->verdict;
+  if (!(l->gap > 0) || l->task->met) return;
+
+  if (v->outcome != pb_runIterationLimit) v->outcome = pb_runStalled;
+  snprintf(v->reason, sizeof v->reason,
+           "the given states have become no run: gaps between them are open, the largest %.3g; the answer is the start", l->gap);
+}
+
+// Along a motion that is unstable gradients by single controls are noise where the plan's feedback still tells what is to gain.
+static void tell_promise(const Loop *l) {
+  pbVerdict *v = &l->task->verdict;
+  if (v->outcome != pb_runStalled || !pbOptimizer_HasNothingToGain(l->optimizer)) return;
+
+  v->outcome = pb_runConverged;
+  snprintf(v->reason, sizeof v->reason, "a whole plan, with its feedback, promises less than rounding of the loss");
+}
+
 // Why it ended, and what else is to be known. Of a stage that others follow nobody asks more than how far it came.
 static pbStatus say_why(Loop *l, bool used_up, pbRunResult *result) {
   pbTask *task = l->task;
@@ -462,6 +477,8 @@ static pbStatus say_why(Loop *l, bool used_up, pbRunResult *result) {
 
   if (!task->passing) PB_TRY(confirm_result(task, result));
   if (!l->judged) PB_TRY(pbTask_Judge(task, used_up));
+  tell_promise(l);
+  tell_gaps(l);
 
   return task->passing ? pb_ok : look_for_noise(l, result);
 }
@@ -474,6 +491,11 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   task->sample.iteration = 0;
   write_result(l, &i, result);
   PB_TRY(evaluate_answer(task, result));
+  if (!isfinite(result->loss) && l->gap > 0)
+    return pbContext_Fail(task->ctx, pb_no_convergence,
+                          "%.400s: the start cannot be run, and its states have become no run: gaps between them are open, the "
+                          "largest %.3g",
+                          task->name, l->gap);
   if (!isfinite(result->loss))
     return pbContext_Fail(task->ctx, pb_no_convergence,
                           "%.400s: no point could be evaluated, not even the start; the last one: %s", task->name,
@@ -483,7 +505,10 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
 
   // Evaluations made here are none of the run's. Constraints that are met add nothing to the loss.
   double loss;
-  if (l->constrained) pbTask_ClearMultipliers(task);
+  if (l->constrained) {
+    pbTask_KeepMultipliers(task);
+    pbTask_ClearMultipliers(task);
+  }
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);
   if (status == pb_ok && l->constrained) result->loss = loss;
   if (status == pb_ok && l->constrained) tell_constraints(l);
@@ -504,6 +529,7 @@ static pbStatus leave_saddle(Loop *l, bool *again) {
   int64_t simulations = task->simulations, evaluations = task->evaluations;
   *again = false;
   if (task->report_saddles || task->met || i.outcome == pb_running || i.iteration >= l->iterations) return pb_ok;
+  if (l->gap > 0) return pb_ok;
 
   // By the draws that results are told by.
   task->watch = false;
@@ -601,6 +627,7 @@ static pbStatus look_at_constraints(Loop *l, bool *again) {
   bool met, ended = i.outcome != pb_running;
   *again = false;
   if (!l->constrained || l->task->met || i.iteration >= l->iterations || !isfinite(i.best_value)) return pb_ok;
+  if (l->gap > 0) return pb_ok;
 
   // nothing but multipliers could help what has no iteration left to make
   PB_TRY(evaluate_aside(l->task, i.best));

@@ -11,6 +11,7 @@
 #include "base/context.h"
 #include "control/feedback.h"
 #include "optimize/along.h"
+#include "optimize/gaps.h"
 #include "rollout/rollout.h"
 #include "step/scratch.h"
 
@@ -26,6 +27,7 @@ typedef struct Shot {  // one trajectory
   double *states;  // (steps + 1, nx): of the last run with feedback
   int *entered;    // slots: the entry that acts
   bool planned;
+  pbGapRun gaps;
 } Shot;
 
 // A run beside the task's own: of the next parts of a plan, while this one is tried. It is exchanged with the task's when its
@@ -46,6 +48,7 @@ struct pbTaskShooting {
   const double *z;
   double lambda, alpha, *moves, *trial, *gradient;
   double *tried, *lower, *upper;  // n: the knots of the last run, limits of those of the next
+  const double *gaps;             // of all trajectories, one after the other; NULL: closed
   int lane_count, ahead;          // ahead: of these, in order, those that have run by the plan at hand
   Lane *lanes;
 };
@@ -58,6 +61,11 @@ const char *pbTaskShooting_WhyNot(const pbTask *task) {
 }
 
 static bool is_shot(const pbTaskShooting *s, int t) { return !s->task->trajectories[t].test; }
+
+static pbGapRun gaps_of(const pbTask *task, int t, double *moved) {
+  const pbTrajectory *tr = &task->trajectories[t];
+  return (pbGapRun){.model = task->model, .given = &tr->given, .n = tr->terms.n, .moved = moved};
+}
 
 static pbStatus create_shot(pbTaskShooting *s, int t) {
   pbTask *task = s->task;
@@ -74,10 +82,11 @@ static pbStatus create_shot(pbTaskShooting *s, int t) {
   shot->states = pbContext_AllocArray(task->ctx, states, sizeof(double));
   shot->entered = pbContext_AllocArray(task->ctx, (size_t)along->riccati.slots + 1, sizeof(int));
   along->states = pbContext_AllocArray(task->ctx, states, sizeof(double));
-  shot->x = pbContext_AllocArray(task->ctx, (size_t)along->riccati.size, sizeof(double));
+  shot->x = pbContext_AllocArray(task->ctx, (size_t)along->riccati.size + (size_t)along->riccati.n, sizeof(double));
   if (!along->states || !shot->x || !shot->states || !shot->entered)
     return pbContext_Fail(task->ctx, pb_no_memory, "%s: no memory for the states of a trajectory", task->name);
 
+  shot->gaps = gaps_of(task, t, shot->x + along->riccati.size);
   PB_TRY(pbTaskSweep_Spread(s->sweep, t));
   return task->second_order ? pbTaskSweep_BeginHessians(s->sweep, t) : pb_ok;
 }
@@ -101,6 +110,7 @@ static pbStatus create_lane(pbTaskShooting *s, Lane *lane) {
   const pbTermSet *set = &tr->terms;
   size_t n = (size_t)task->n, nx = (size_t)set->nx, controls = (size_t)tr->steps * (size_t)set->nu;
   size_t states = ((size_t)tr->steps + 1) * nx, size = (size_t)s->sweep->along[0].riccati.size, counts[seen_arrays], seen = 0;
+  size_t tangent = (size_t)set->n;
   double **arrays[seen_arrays];
 
   // what it shares with the task's, and what it must not
@@ -112,7 +122,7 @@ static pbStatus create_lane(pbTaskShooting *s, Lane *lane) {
   PB_TRY(pbTrajectory_SetUp(task, &lane->tr));
   seen_of(&lane->tr.terms, arrays, counts);
   for (int i = 0; i < seen_arrays; i++) seen += counts[i];
-  lane->numbers = pbContext_AllocArray(task->ctx, nx + controls + seen + states + size + 2 * n + 1, sizeof(double));
+  lane->numbers = pbContext_AllocArray(task->ctx, nx + controls + seen + states + size + tangent + 2 * n + 1, sizeof(double));
 
   // it may be linearized from, and iterations take no memory
   pbScratch *scratch = lane->tr.rollout->scratch;
@@ -128,7 +138,8 @@ static pbStatus create_lane(pbTaskShooting *s, Lane *lane) {
     if (counts[i]) *arrays[i] = next;
     next += counts[i];
   }
-  lane->shot = (Shot){.of = s, .states = next, .x = next + states, .trial = next + states + size};
+  lane->shot = (Shot){.of = s, .states = next, .x = next + states, .trial = next + states + size + tangent};
+  lane->shot.gaps = gaps_of(task, 0, lane->shot.x + size);
   lane->task.value = lane->shot.trial + n;
 
   return pb_ok;
@@ -190,11 +201,107 @@ void pbTaskShooting_Destroy(pbTask *task, pbTaskShooting *s) {
   pbContext_Free(task->ctx, s);
 }
 
+// ---- gaps -------------------------------------------------------------------------------------------------------------
+static size_t gap_numbers(const pbTaskShooting *s, int t) {
+  const pbTrajectory *tr = &s->task->trajectories[t];
+  return is_shot(s, t) ? (size_t)tr->given.count * (size_t)tr->terms.n : 0;
+}
+
+size_t pbTaskShooting_GapNumbers(const pbTaskShooting *s) {
+  size_t count = 0;
+  for (int t = 0; t < s->task->trajectory_count; t++) count += gap_numbers(s, t);
+
+  return count;
+}
+
+void pbTaskShooting_UseGaps(pbTaskShooting *s, const double *gaps) {
+  s->gaps = gaps;
+  s->ahead = 0;
+
+  // where a plan finds them; without any there is none to close
+  for (int t = 0; t < s->task->trajectory_count; t++) {
+    if (!is_shot(s, t)) continue;
+    const pbGivenStates *given = &s->task->trajectories[t].given;
+    Shot *shot = &s->shots[t];
+
+    shot->feedback.gaps = shot->gaps.gap = given->count ? gaps : NULL;
+    shot->feedback.gap_step = given->step;
+    shot->feedback.gap_count = given->count;
+    if (gaps) gaps += gap_numbers(s, t);
+  }
+}
+
+static void jump(pbRollout *r, pbGapRun *run) {
+  bool on = run && (run->gap || run->measured);
+
+  r->jump = on ? pbGapRun_Jump : NULL;
+  r->jump_user = run;
+}
+
+// Of the runs to come; a run with gaps is held by nobody but the call at hand, and meets no criteria.
+typedef struct Jumping {
+  bool watched;
+} Jumping;
+
+static Jumping begin_jumping(pbTaskShooting *s, double part) {
+  Jumping before = {s->task->watch};
+  bool open = s->gaps && part > 0;
+  if (!open) return before;
+
+  s->task->watch = s->task->same = false;
+  for (int t = 0; t < s->task->trajectory_count; t++) {
+    if (!is_shot(s, t)) continue;
+    s->shots[t].gaps.part = part;
+    jump(s->task->trajectories[t].rollout, &s->shots[t].gaps);
+  }
+
+  return before;
+}
+
+static void end_jumping(pbTaskShooting *s, Jumping before) {
+  for (int t = 0; t < s->task->trajectory_count; t++) {
+    if (is_shot(s, t)) jump(s->task->trajectories[t].rollout, NULL);
+  }
+
+  // nobody else is to take it for a run
+  if (s->gaps) s->task->same = false;
+  s->task->watch = before.watched;
+}
+
+pbStatus pbTaskShooting_MeasureGaps(pbTaskShooting *s, const double *z, double *gaps) {
+  double value;
+
+  // a pass over the given states, each of which is reached from the one before
+  pbTaskShooting_UseGaps(s, gaps);
+  for (int t = 0; t < s->task->trajectory_count; t++) s->shots[t].gaps.measured = (double *)(uintptr_t)s->shots[t].gaps.gap;
+
+  // as one that is steered, by nobody
+  Jumping before = begin_jumping(s, 1);
+  memcpy(s->tried, z, (size_t)s->task->n * sizeof *z);
+  pbStatus status = pbTask_Shoot(s->task, s->tried, &value);
+  end_jumping(s, before);
+
+  for (int t = 0; t < s->task->trajectory_count; t++) s->shots[t].gaps.measured = NULL;
+
+  return status;
+}
+
 // ---- linearize, plan ----------------------------------------------------------------------------------------------------
 static void each(pbTaskShooting *s, pbPoolWork work) { pbGroups_Each(&s->task->groups, s->task->pool, work, s); }
 
+// Steps that lead to gaps.
+static void transport_gaps(const pbTaskShooting *s, int t) {
+  const pbRiccati *riccati = &s->sweep->along[t].riccati;
+  const pbFeedback *f = &s->shots[t].feedback;
+  size_t n = (size_t)riccati->n, step = n * (size_t)riccati->size;
+
+  for (int i = 0; i < f->gap_count; i++)
+    pbGap_Transport(s->task->model, f->gaps + (size_t)i * n, riccati->F + (size_t)(f->gap_step[i] - 1) * step, riccati->size);
+}
+
 static pbStatus finish_trajectory(pbTaskShooting *s, int t) {
   pbAlong *along = &s->sweep->along[t];
+  if (s->gaps) transport_gaps(s, t);
   pbRiccati_Gradient(&along->riccati, s->gradient, along->costates);
 
   return s->task->second_order ? pbTaskSweep_TakeHessians(s->sweep, t) : pb_ok;
@@ -227,8 +334,11 @@ pbStatus pbTaskShooting_Linearize(pbTaskShooting *s, const double *z, double *va
   // of what no trajectory sees, zero
   memset(gradient, 0, (size_t)s->task->n * sizeof *gradient);
   s->gradient = gradient;
-  PB_TRY(pbTask_Linearize(s->task, z, value, NULL, &taker));
-  for (int t = 0; t < s->task->trajectory_count; t++) PB_TRY(take_spread(s, t));
+  Jumping before = begin_jumping(s, 1);
+  pbStatus status = pbTask_Linearize(s->task, z, value, NULL, &taker);
+  for (int t = 0; t < s->task->trajectory_count && status == pb_ok; t++) status = take_spread(s, t);
+  end_jumping(s, before);
+  PB_TRY(status);
   for (int i = 0; i < s->task->n; i++) gradient[i] *= 2;
 
   return pb_ok;
@@ -251,6 +361,7 @@ static void limit_moves(pbTaskShooting *s, const double *z) {
 }
 
 // Where second derivatives make the loss curve downwards, or a plan with them would lead upwards, Gauss-Newton's curvature alone.
+// To close gaps the loss may have to rise.
 static void plan_task(void *user, int t, int worker) {
   pbTaskShooting *s = user;
   pbFeedback *f = &s->shots[t].feedback;
@@ -258,7 +369,7 @@ static void plan_task(void *user, int t, int worker) {
   (void)worker;
   for (int hessians = s->task->second_order; hessians >= 0 && !planned; hessians--) {
     f->of->hessians = hessians;
-    planned = pbFeedback_Plan(f, s->lambda, s->z, s->lower, s->upper, s->moves) && pbFeedback_Descends(f);
+    planned = pbFeedback_Plan(f, s->lambda, s->z, s->lower, s->upper, s->moves) && (f->gaps || pbFeedback_Descends(f));
   }
   s->shots[t].planned = planned;
 }
@@ -356,9 +467,11 @@ static void note_last(const Shot *shot, const pbTrajectory *tr) {
 
 static pbStatus try_alone(pbTaskShooting *s, double *value) {
   begin_trial(s, s->alpha, s->trial);
+  Jumping before = begin_jumping(s, 1 - s->alpha);
   steer_all(s, true);
   pbStatus status = pbTask_Shoot(s->task, s->trial, value);
   steer_all(s, false);
+  end_jumping(s, before);
 
   for (int t = 0; t < s->task->trajectory_count; t++) {
     if (is_shot(s, t)) note_last(&s->shots[t], &s->task->trajectories[t]);
@@ -377,8 +490,10 @@ static void run_lane(void *user, int i, int worker) {
 
   r->steer = steer;
   r->steer_user = &lane->shot;
+  jump(r, lane->shot.gaps.part > 0 ? &lane->shot.gaps : NULL);
   lane->status = pbTrajectory_Forward(&lane->tr);
   r->steer = NULL;
+  jump(r, NULL);
   note_last(&lane->shot, &lane->tr);
 }
 
@@ -405,6 +520,8 @@ static pbStatus run_ahead(pbTaskShooting *s, double alpha) {
     memcpy(value, task->value, (size_t)task->n * sizeof *value);
     lane->tr.task = lane->shot.task = &lane->task;
     lane->shot.alpha = alpha;
+    lane->shot.gaps.gap = s->shots[0].gaps.gap;
+    lane->shot.gaps.part = 1 - alpha;
   }
 
   pbPool_Run(task->pool, s->lane_count, run_lane, s);
@@ -447,7 +564,9 @@ static pbStatus take_lane(pbTaskShooting *s, Lane *lane, double *value) {
   tr->ran_ahead = true;
   tr->ahead_status = lane->status;
 
+  Jumping before = begin_jumping(s, 1 - s->alpha);
   pbStatus status = pbTask_Shoot(s->task, s->trial, value);
+  end_jumping(s, before);
   tr->ran_ahead = false;
 
   return status;

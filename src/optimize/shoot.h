@@ -17,6 +17,12 @@ PB_NODISCARD pbStatus pbTaskShooting_Linearize(pbTaskShooting *s, const double *
 bool pbTaskShooting_Plan(pbTaskShooting *s, const double *z, double lambda, double *moves, double *linear, double *quadratic);
 PB_NODISCARD pbStatus pbTaskShooting_Try(pbTaskShooting *s, const double *z, double alpha, double *trial, double *value);
 
+// Of states that the task's trajectories are given (gaps.h): numbers of all gaps, those of one trajectory behind the other; what
+// they are at z; those of the calls above from here on (borrowed; NULL: closed, as from Create on).
+size_t pbTaskShooting_GapNumbers(const pbTaskShooting *s);
+PB_NODISCARD pbStatus pbTaskShooting_MeasureGaps(pbTaskShooting *s, const double *z, double *gaps);
+void pbTaskShooting_UseGaps(pbTaskShooting *s, const double *gaps);
+
 // States (steps + 1, StateSize) of a trajectory at z, which is where it was linearized or what was tried last.
 const double *pbTaskShooting_States(const pbTaskShooting *s, int t, const double *z);
 // How controls answer the state (steps, nu, n) by the last plan. Knots that act for several steps answer the state where they

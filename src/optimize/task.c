@@ -16,8 +16,8 @@ static void free_trajectory(pbContext *ctx, pbTrajectory *tr) {
   pbRecorded_Destroy(ctx, tr->recorded);
 
   // The trajectory's own arrays; terms and rollout have freed theirs.
-  void *all[] = {tr->x0,       tr->ctrl,     tr->x0_now,  tr->ctrl_now,   tr->x0_bar,
-                 tr->ctrl_bar, tr->x0_world, tr->command, tr->delay_slope};
+  void *all[] = {tr->x0,       tr->ctrl,    tr->x0_now,      tr->ctrl_now,   tr->x0_bar, tr->ctrl_bar,
+                 tr->x0_world, tr->command, tr->delay_slope, tr->given.step, tr->given.x};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(ctx, all[i]);
 }
 

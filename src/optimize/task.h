@@ -76,6 +76,8 @@ typedef struct pbMultipliers {
   double stiffness;  // the weight counts this many times
   double worst;      // deviation when shifts were last moved; infinite before
   double *shift;     // (step_count, part_count): the multiplier by twice the weight
+  double *found;     // likewise: multipliers at the answer of the last run,
+  bool known;        // if one has ended
 } pbMultipliers;
 typedef struct pbTerm {
   char *name;
@@ -266,6 +268,12 @@ typedef struct pbPoses {       // of mocap bodies, rows of all steps (one at lea
   double *before[2], *before_now[2], *before_bar[2];
 } pbPoses;
 
+typedef struct pbGivenStates {  // that a search begins with; they need not be those of a run (gaps.h)
+  int count;                    // 0: there are none
+  int *step;                    // count: before which steps, ascending from 1 on; the last state is none of them
+  double *x;                    // (count, StateSize)
+} pbGivenStates;
+
 typedef struct pbTrajectory {
   pbTermSet terms;
   int steps;
@@ -278,6 +286,7 @@ typedef struct pbTrajectory {
   double *x0_now, *ctrl_now;  // with the unknowns in
   double *x0_world;           // with the draws of a world in, too; NULL: none are drawn
   double *command;            // (steps, commands); NULL: zero
+  pbGivenStates given;
   double *x0_bar, *ctrl_bar;
   pbPoses poses;
   pbRolloutPlan plan;
@@ -534,6 +543,8 @@ const pbTerm *pbTask_WorstConstraint(const pbTask *task);  // by its tolerance, 
 // For a task that begins `later` seconds after: what was known of times then is known of times now, of those beyond the last
 // what was known of it. Weights are as given, multipliers stay.
 void pbTask_ShiftMultipliers(pbTask *task, double later);
+void pbTask_KeepMultipliers(pbTask *task);    // as those of the answer
+void pbTask_ForgetMultipliers(pbTask *task);  // no run has ended
 size_t pbTask_MultiplierNumbers(const pbTask *task);
 void pbTask_SaveMultipliers(const pbTask *task, double *numbers);
 void pbTask_LoadMultipliers(pbTask *task, const double *numbers);

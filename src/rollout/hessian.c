@@ -172,7 +172,7 @@ static pbStatus take_exact_column(Side *b, const pbStepRecord *step, int j, doub
   // The costate stands still.
   const pbDirection along = {.x = b->direction, .ctrl = nu ? b->unit : NULL};
   const pbSecond second = {.direction = &along, .next = b->costate, .x = H, .input = {.ctrl = nu ? H + n : NULL}};
-  return pbStep_SecondRecord(r->scratch, step, &second, NULL);
+  return pbStep_SecondRecord(r->scratch, step, NULL, &second, NULL);
 }
 
 // After the pullback at x. pb_bad_input: there are none at this step.

@@ -115,6 +115,12 @@ static pbStatus linearize_sharp(pbRollout *r, int k, const Place *at, const pbLi
   return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
 }
 
+// The state before a step of a run that jumps: a tape that is whole has it behind the jump.
+static void begin_where_it_jumped(const pbRollout *r, int k, const Place *at) {
+  if (is_whole(r)) memcpy(at->x, state_on_tape(r, k), (size_t)r->nx * sizeof(double));
+  else if (k < r->plan.steps) r->jump(r->jump_user, k, at->x);
+}
+
 static pbStatus check_ready(pbRollout *r) {
   if (!r->ran) return pbContext_Fail(r->ctx, pb_bad_argument, "Jacobians need a rollout that ran to its end first");
   PB_ASSERT(r->gradient != pb_gradientEvent && !r->model->deform && !r->model->policy);
@@ -130,6 +136,7 @@ pbStatus pbRollout_Linearize(pbRollout *r, const pbLinearized *out) {
   // The states are those of Forward, bit for bit: the same call from the same state.
   pbStatus status = pbProgressMeter_Begin(&r->meter, "forward", r->plan.steps) ? pbRollout_Stopped(r, 0) : pb_ok;
   for (int k = 0; k <= r->plan.steps && status == pb_ok; k++) {
+    if (r->jump) begin_where_it_jumped(r, k, &at);
     status = r->gradient == pb_gradientSmooth ? linearize_smooth(r, k, &at, out) : linearize_sharp(r, k, &at, out);
     if (status == pb_ok && k < r->plan.steps && pbProgressMeter_Step(&r->meter)) status = pbRollout_Stopped(r, k);
   }

@@ -397,6 +397,7 @@ static pbStatus play_steps(pbRollout *r, const pbScheduleAction *a, pbRolloutOut
 
   for (int k = a->from; k < a->to; k++) {
     int left = record ? a->to - k : 0;
+    if (r->jump) r->jump(r->jump_user, k, r->x);
     PB_TRY(first ? first_step(r, k, left, out) : advance(r, k, left, NULL));
     if (pbProgressMeter_Step(&r->meter)) return pbRollout_Stopped(r, k + 1);
   }

@@ -51,6 +51,10 @@ struct pbRollout {
   void *watcher;
   void (*steer)(void *steer_user, int k, const double *x);  // called before step k of a Forward: may write that row of the inputs
   void *steer_user;
+  // called with the state before step k in every sweep, of Forward and of Linearize, before anything is made of it: may move it,
+  // to the same bits each time; NULL: nobody. No Vjp and no Jvp may be asked of such a run.
+  void (*jump)(void *jump_user, int k, double *x);
+  void *jump_user;
   struct pbStepCheck *step_check;  // while a Vjp checks steps
   pbTruncation truncation;         // of the Vjp at hand
   pbPulled *pulled;                // lent; NULL: none

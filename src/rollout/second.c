@@ -6,13 +6,17 @@
 #include "base/context.h"
 #include "model/joint.h"
 #include "rollout/rollout.h"
+#include "step/jvp.h"
 #include "step/scratch.h"
 #include "step/second.h"
 
 typedef struct Stretch {
   pbRollout *r;
   const pbRolloutSecond *second;
-  double *records, *tangents;       // (steps + 1) x nrecord, (steps + 1) x n: of each state, before its step
+  bool taped;                       // the tape has the records of all steps
+  double *records;                  // (steps + 1) x nrecord: of each state, before its step; of a tape that of the last state
+  double *tangents;                 // (steps + 1) x n
+  double *moved;                    // steps x 3 nv: how accelerations of stages change; NULL: steps have one
   double *bar, *bar_tangent;        // n: cotangent of the state at hand, and how it changes
   double *before, *before_tangent;  // n: the same of the state before
   double *x, *x_before;             // nx
@@ -66,28 +70,49 @@ static pbDirection direction_at(const Stretch *s, int k) {
   return out;
 }
 
+static double *record_at(const Stretch *s, int k) {
+  const pbRollout *r = s->r;
+
+  if (!s->taped) return s->records + (size_t)k * (size_t)r->nrecord;
+  return k < r->plan.steps ? pbRollout_RecordAt(r, k) : s->records;
+}
+
+// The record of state k, which is s->x, and the next state.
+static pbStatus make_record(Stretch *s, int k, const pbInput *input) {
+  pbRollout *r = s->r;
+  bool last = k == r->plan.steps;
+  memcpy(s->x_before, s->x, (size_t)r->nx * sizeof *s->x);
+
+  if (s->taped && !last) {
+    memcpy(s->x, k + 1 < r->plan.steps ? pbRollout_RecordAt(r, k + 1) : r->x_final, (size_t)r->nx * sizeof *s->x);
+    return pb_ok;
+  }
+
+  // From the last state there is no step: it is looked at.
+  if (last) {
+    pbStatus status = pbStep_Observe(r->model, r->theta, s->x, input, r->scratch, NULL);
+    if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
+  } else PB_TRY(pbRollout_StepChecked(r, r->theta, s->x, input, k, NULL));
+  pbTape_Record(r->model, s->x_before, r->scratch, record_at(s, k));
+  PB_ASSERT(record_at(s, k)[0] == s->x_before[0]);
+  return pb_ok;
+}
+
 // State k, which is s->x: its record and, but of the last, the next state with its tangent.
 static pbStatus push(Stretch *s, int k) {
   pbRollout *r = s->r;
   pbInput input = pbRollout_InputAt(r, k);
-  double *record = s->records + (size_t)k * (size_t)r->nrecord;
-  memcpy(s->x_before, s->x, (size_t)r->nx * sizeof *s->x);
+  PB_TRY(make_record(s, k, &input));
 
-  // From the last state there is no step: it is looked at.
-  if (k < r->plan.steps) {
-    PB_TRY(pbRollout_StepChecked(r, r->theta, s->x, &input, k, NULL));
-  } else {
-    pbStatus status = pbStep_Observe(r->model, r->theta, s->x, &input, r->scratch, NULL);
-    if (status != pb_ok) return pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
-  }
-  pbTape_Record(r->model, s->x_before, r->scratch, record);
-  PB_ASSERT(record[0] == s->x_before[0]);
   if (k == r->plan.steps) return pb_ok;
 
+  const double *record = record_at(s, k);
   pbDirection d = direction_at(s, k);
   const pbStepRecord step = {.model = r->model, .theta = r->theta, .record = record, .input = &input};
   const pbStepTangent out = {.next = s->tangents + (size_t)(k + 1) * (size_t)r->n};
-  return pbRollout_PushOne(r, r->scratch, k, &step, s->x_before, s->x, &d, &out);
+  PB_TRY(pbRollout_PushOne(r, r->scratch, k, &step, s->x_before, s->x, &d, &out));
+  if (s->moved) pbJvp_Stages(r->scratch->complex_work, s->moved + (size_t)k * 3 * (size_t)r->nv);
+  return pb_ok;
 }
 
 // Cotangents of what is seen of state k; false: there are none.
@@ -129,8 +154,7 @@ static pbStatus pull(Stretch *s, int k) {
   bool last = k == r->plan.steps;
   pbInput input = pbRollout_InputAt(r, k);
   pbDirection d = direction_at(s, k);
-  const pbStepRecord step = {
-      .model = r->model, .theta = r->theta, .record = s->records + (size_t)k * (size_t)r->nrecord, .input = &input};
+  const pbStepRecord step = {.model = r->model, .theta = r->theta, .record = record_at(s, k), .input = &input};
 
   memset(s->before, 0, (size_t)r->n * sizeof *s->before);
   memset(s->before_tangent, 0, (size_t)r->n * sizeof *s->before_tangent);
@@ -148,7 +172,7 @@ static pbStatus pull(Stretch *s, int k) {
   bool seen = seen_at(r, second->bar, k, &one.observed);
   seen = seen_at(r, second->bar_tangent, k, &one.observed_tangent) || seen;
   if (last && !seen) return pb_ok;
-  pbStatus status = pbStep_SecondRecord(r->scratch, &step, &one, s->before);
+  pbStatus status = pbStep_SecondRecord(r->scratch, &step, last ? NULL : row(s->moved, k, 3 * r->nv), &one, s->before);
   return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
 }
 
@@ -212,20 +236,24 @@ pbStatus pbRollout_Second(pbRollout *r, const pbRolloutSecond *second) {
   PB_TRY(check(r, second));
   PB_TRY(pbRollout_Ready(r));
   size_t states = (size_t)r->plan.steps + 1, n = (size_t)r->n, nx = (size_t)r->nx;
+  bool taped = r->tape_fresh && r->leaf_from == 0 && r->plan.leaf >= r->plan.steps && r->plan.steps > 0;
+  bool staged = r->model->integrator == pb_intRK4;
+  size_t records = (taped ? 1 : states) * (size_t)r->nrecord, moved = staged ? states * 3 * (size_t)r->nv : 0;
 
-  double *room = pbContext_AllocArray(r->ctx, states * ((size_t)r->nrecord + n) + 4 * n + 2 * nx, sizeof *room);
+  double *room = pbContext_AllocArray(r->ctx, records + states * n + moved + 4 * n + 2 * nx, sizeof *room);
   if (!room) return pbContext_Fail(r->ctx, pb_no_memory, "second derivatives: no memory for %d steps", r->plan.steps);
 
   // Laid out one after the other.
-  Stretch s = {.r = r, .second = second, .records = room};
-  s.tangents = s.records + states * (size_t)r->nrecord;
-  s.bar = s.tangents + states * n;
+  Stretch s = {.r = r, .second = second, .taped = taped, .records = room};
+  s.tangents = s.records + records;
+  s.moved = staged ? s.tangents + states * n : NULL;
+  s.bar = s.tangents + states * n + moved;
   s.bar_tangent = s.bar + n;
   s.before = s.bar_tangent + n;
   s.before_tangent = s.before + n;
   s.x = s.before_tangent + n;
   s.x_before = s.x + nx;
-  memset(s.tangents, 0, (states * n + 4 * n) * sizeof *room);
+  memset(s.tangents, 0, (states * n + moved + 4 * n) * sizeof *room);
 
   pbStatus status = run(&s);
   pbContext_Free(r->ctx, room);

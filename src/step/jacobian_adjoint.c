@@ -10,6 +10,7 @@
 #include "contact/row.h"
 #include "eval/stages.h"
 #include "eval/work.h"
+#include "model/columns.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
 
@@ -236,10 +237,11 @@ static void store_row(const block *k, int i, int l, unsigned by, double *A, doub
   if (!B) return;
 
   // By the inputs that are asked for.
-  const lane *inputs[3] = {a->ctrl, a->mocap_pos, a->mocap_rot};
-  const int size[3] = {m->nu, 3 * m->nmocap, 3 * m->nmocap};
-  double *row = B + (size_t)i * (size_t)pbModel_Columns(m, by);
-  for (int part = 0; part < 3; part++) {
+  enum { parts = 5 };
+  const lane *inputs[parts] = {a->ctrl, a->mocap_pos, a->mocap_rot, a->qfrc, a->xfrc};
+  const int size[parts] = {m->nu, 3 * m->nmocap, 3 * m->nmocap, nv, 6 * m->nbody};
+  double *row = B + (size_t)i * (size_t)pb_inputColumns(m, by);
+  for (int part = 0; part < parts; part++) {
     if (!(by >> part & 1)) continue;
     const double *from = (const double *)inputs[part] + l;
     for (int c = 0; c < size[part]; c++) *row++ = from[PB_LANES * c];
@@ -256,6 +258,8 @@ static void velocity_rows(block *k, int first, unsigned by, double *A, double *B
   memset(k->ctrl, 0, (size_t)m->nu * sizeof(lane));
   memset(k->mocap_pos, 0, 3 * (size_t)m->nmocap * sizeof(lane));
   memset(k->mocap_rot, 0, 3 * (size_t)m->nmocap * sizeof(lane));
+  memset(k->qfrc, 0, (size_t)nv * sizeof(lane));
+  memset(k->xfrc, 0, 6 * (size_t)m->nbody * sizeof(lane));
   a->damped = a->has_mu = w->damped;
   for (int i = 0; i < nv; i++) {
     a->lam[i] = k->lam_of[offset + strips * i];
@@ -284,7 +288,10 @@ pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages
   k->a.mocap_vel = NULL;
   LANE(pbVjp_Set)(&k->a, w);
   solve_seeds(k);
-  if (!(by & ~(unsigned)pb_byControl) && LANE(pbPairs_Rows)(k, A, B)) return pb_ok;
+  if (!(by & ~(unsigned)(pb_byControl | pb_byForce)) && LANE(pbPairs_Rows)(k, by, A, B)) return pb_ok;
+
+  if (by & pb_byForce) k->a.qfrc = k->qfrc;
+  if (by & pb_byWrench) k->a.xfrc = k->xfrc;
   for (int first = 0; first < w->m->nv; first += PB_LANES) velocity_rows(k, first, by, A, B);
   return pb_ok;
 }

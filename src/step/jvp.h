@@ -20,6 +20,8 @@ void pbJvp_KnowForces(void *block, const pbFound *found);
 void pbJvp_Sense(void *block, const pbStepRecord *step, const pbDirection *direction, double *tangent);
 // For the next runs: a further potential of the accelerations (work.h), and the derivative of its slope g; S NULL: none.
 void pbJvp_Couple(void *block, const double *S, const double *g, const double *g_tangent, const double *at);
+// After a step of Runge-Kutta: derivatives of the accelerations of its first three stages (3 x nv).
+void pbJvp_Stages(const void *block, double *tangents);
 // After a run: the derivative of the accelerations (nv).
 void pbJvp_Acceleration(const void *block, double *tangent);
 // Afterwards, where it did not integrate: derivative of a quantity by the name and in the shape of pbScratch_Tangent; false:

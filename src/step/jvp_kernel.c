@@ -293,6 +293,11 @@ void pbJvp_Acceleration(const void *block, double *tangent) {
   pbJvp_Imaginary(j, tangent, j->w.qacc, j->w.m->nv);
 }
 
+void pbJvp_Stages(const void *block, double *tangents) {
+  const pbJvp *j = block;
+  pbJvp_Imaginary(j, tangents, j->w.rk_a, 3 * j->w.m->nv);
+}
+
 void pbJvp_Distances(const void *block, double *distances) {
   const pbJvp *j = block;
   for (int k = 0; k < j->w.nrow; k++) distances[k] = pbJvp_StepOut(j, im(j->w.row[k].pos[0] - j->w.row[k].margin));

@@ -12,8 +12,9 @@ struct pbObserveRow;
 // observed_xpos, observed_site) is filled from the first evaluation. integrate: false stops after the first evaluation.
 pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense, bool integrate);
 // Evaluation `stage` alone, its state rebuilt from the state at the start and the accelerations of the stages before;
-// for the backward pass. Leaves rk_v of the stages up to this one.
-pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage);
+// for the backward pass. Leaves rk_v of the stages up to this one. known: w has rk_a of the stages before already, which complex
+// numbers would evaluate.
+pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage, bool known);
 
 // Of a model with a policy: positions and velocities of the state in w, and from them w->observation. The next evaluation, which
 // must be of the same state, goes on from there.

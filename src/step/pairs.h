@@ -88,9 +88,9 @@ bool LANE(pbPairs_Serve)(const pbModel *m);
 bool LANE(pbPairs_Pull)(struct LANE(pbVjpBlock) *k, int power);
 // Has mu the power of inertia alone?
 bool LANE(pbPairs_OnlyInertia)(const LANE(pbAdjoint) *a);
-// Rows of v+ by the state (A) and by controls (B; either may be NULL), lam_of and mu_of being those of all seeds. False: nothing
-// was written.
-bool LANE(pbPairs_Rows)(struct LANE(pbVjpBlock) *k, double *A, double *B);
+// Rows of v+ by the state (A) and by controls and forces of dofs, where `by` says so (B; either may be NULL), lam_of and mu_of
+// being those of all seeds. False: nothing was written.
+bool LANE(pbPairs_Rows)(struct LANE(pbVjpBlock) *k, unsigned by, double *A, double *B);
 
 #endif
 

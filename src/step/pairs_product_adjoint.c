@@ -5,6 +5,7 @@
 #if PB_LANES > 1
 
 #include "base/assert.h"
+#include "model/columns.h"
 #include "model/joint.h"
 #include "multibody/lane3.h"
 #include "multibody/spatial.h"
@@ -570,32 +571,43 @@ PB_INLINE void transpose_wide(const wide in[8], wide out[8]) {
   }
 }
 
-// Columns of the product, of eight seeds, to rows of a Jacobian of n columns, the first at `to`.
-static void store_block(const wide *product, int n, int rows, double *to) {
+// n columns of the product, of eight seeds, to rows of a Jacobian that has so many in all, the first at `to`.
+static void store_block(const wide *product, int n, int rows, int all, double *to) {
   enum { stride = strips * PB_LANES / columns };
   int c = 0;
   for (; c + columns <= n; c += columns) {
     wide in[columns], out[columns];
     for (int i = 0; i < columns; i++) in[i] = product[stride * (c + i)];
     transpose_wide(in, out);
-    for (int i = 0; i < rows; i++) memcpy(to + (size_t)i * (size_t)n + c, out + i, sizeof(wide));
+    for (int i = 0; i < rows; i++) memcpy(to + (size_t)i * (size_t)all + c, out + i, sizeof(wide));
   }
   for (; c < n; c++) {
-    for (int i = 0; i < rows; i++) to[(size_t)i * (size_t)n + (size_t)c] = product[stride * c][i];
+    for (int i = 0; i < rows; i++) to[(size_t)i * (size_t)all + (size_t)c] = product[stride * c][i];
   }
 }
 
+// Rows of eight seeds by inputs: forces of dofs enter the power as they are.
+static void store_inputs(const block *k, unsigned by, const wide *inputs, const wide *lam, int rows, double *to) {
+  const pbModel *m = k->a.w->m;
+  int all = pb_inputColumns(m, by), controls = pb_inputColumns(m, by & pb_byControl);
+  if (by & pb_byControl) store_block(inputs, controls, rows, all, to);
+  if (by & pb_byForce) store_block(lam, m->nv, rows, all, to + controls);
+}
+
 // The rows of some seeds.
-static void store_rows(const block *k, int first, int count, double *A, double *B) {
+static void store_rows(const block *k, unsigned by, int first, int count, double *A, double *B) {
   const pbModel *m = k->a.w->m;
   int n = 2 * m->nv + m->na;
+  size_t columns_of_B = (size_t)pb_inputColumns(m, by);
   const wide *product = (const wide *)k->pairs.product, *inputs = product + strips * PB_LANES / columns * n;
+  const wide *lam = (const wide *)(k->lam_of + first / PB_LANES * m->nv);
   PB_ASSERT(count >= 1 && count <= strips * PB_LANES);
 
   for (int i = 0; i < count; i += columns) {
     int rows = count - i < columns ? count - i : columns;
-    if (A) store_block(product + i / columns, n, rows, A + (size_t)(first + i) * (size_t)n);
-    if (B) store_block(inputs + i / columns, m->nu, rows, B + (size_t)(first + i) * (size_t)m->nu);
+    size_t row = (size_t)(first + i);
+    if (A) store_block(product + i / columns, n, rows, n, A + row * (size_t)n);
+    if (B) store_inputs(k, by, inputs + i / columns, lam + i / columns, rows, B + row * columns_of_B);
   }
   if (!A) return;
 
@@ -603,7 +615,7 @@ static void store_rows(const block *k, int first, int count, double *A, double *
   for (int i = first; i < first + count; i++) A[(size_t)i * (size_t)n + (size_t)(m->nv + i)] += 1;
 }
 
-static void multiply(const block *k, int first, bool inertia, double *A, double *B) {
+static void multiply(const block *k, unsigned by, int first, bool inertia, double *A, double *B) {
   const NUM(pbWork) *w = k->a.work;
   int nv = w->m->nv, room = strips * PB_LANES, left = (nv - first + PB_LANES - 1) / PB_LANES;
   int used = left < strips ? left : strips;
@@ -617,10 +629,10 @@ static void multiply(const block *k, int first, bool inertia, double *A, double 
     add_tree(k, power, power == pb_powerOfLam || !inertia, used, x, product);
     add_others(k, power, used, x, product);
   }
-  store_rows(k, first, nv - first < room ? nv - first : room, A, B);
+  store_rows(k, by, first, nv - first < room ? nv - first : room, A, B);
 }
 
-bool LANE(pbPairs_Rows)(block *k, double *A, double *B) {
+bool LANE(pbPairs_Rows)(block *k, unsigned by, double *A, double *B) {
   const NUM(pbWork) *w = k->a.work;
   bool inertia = w->damped && LANE(pbPairs_OnlyInertia)(&k->a), pulled = w->damped && !inertia;
   if (!LANE(pbPairs_Serve)(w->m) || !LANE(pbPairs_Pull)(k, pb_powerOfLam)) return false;
@@ -646,7 +658,7 @@ bool LANE(pbPairs_Rows)(block *k, double *A, double *B) {
     pair_mu(k);
   }
 
-  for (int first = 0; first < w->m->nv; first += strips * PB_LANES) multiply(k, first, inertia, A, B);
+  for (int first = 0; first < w->m->nv; first += strips * PB_LANES) multiply(k, by, first, inertia, A, B);
   return true;
 }
 

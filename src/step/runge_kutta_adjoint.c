@@ -231,8 +231,8 @@ void LANE(pbVjp_FirstStage)(block *k) {
 }
 
 // The evaluation of stage s once more, and what its pullback needs. Nothing is damped implicitly.
-static pbStatus replay_stage(block *k, NUM(pbWork) *w, const double *stages, int s) {
-  PB_TRY(NUM(pbStep_Stage)(w, stages, s));
+static pbStatus replay_stage(block *k, NUM(pbWork) *w, const double *stages, int s, bool known) {
+  PB_TRY(NUM(pbStep_Stage)(w, stages, s, known));
 
   NUM(pbStage_Acceleration)(&w->mechanism);
   memcpy(w->qacc_integrated, w->qacc, (size_t)w->m->nv * sizeof(num));
@@ -251,7 +251,7 @@ pbStatus LANE(pbVjp_RungeKutta)(block *k, NUM(pbWork) *w, const double *stages, 
     int row = pb_staged(m) ? pb_rkControl[s] : 0;
     a->ctrl = row ? k->ctrl_later + (size_t)(row - 1) * (size_t)m->nu : k->ctrl;
     k->phase = s == 0 ? phase : pb_pullWhole;
-    PB_TRY(replay_stage(k, w, stages, s));
+    PB_TRY(replay_stage(k, w, stages, s, s < 3 || p->knows_stages));
     LANE(pbVjp_Place)(k, w, p);
     if (s == 3) {
       pull_last_line(k);

@@ -102,8 +102,8 @@ static void add_values(double *to, const num *from, int n) {
   for (int i = 0; i < n; i++) to[i] += re(from[i]);
 }
 
-pbStatus pbSecond_Run(pbContext *ctx, void *handle, const pbStepRecord *step, const double *stages, const pbSecond *second,
-                      double *bar) {
+pbStatus pbSecond_Run(pbContext *ctx, void *handle, const pbStepRecord *step, const double *stages, const double *moved,
+                      const pbSecond *second, double *bar) {
   pbJvp *j = handle;
   const pbModel *m = j->w.m;
   int given[pair_given], gotten[pair_gotten], nv = m->nv;
@@ -114,6 +114,7 @@ pbStatus pbSecond_Run(pbContext *ctx, void *handle, const pbStepRecord *step, co
   // The state and the inputs, with the direction.
   *j->w.error = 0;
   pbJvp_Load(j, step, second->direction);
+  if (moved) pbJvp_Blend(j, j->w.rk_a, stages, moved, 3 * nv);
 
   // Cotangents, with how they change.
   const pbObservationBar *seen = &second->observed, *tangent = &second->observed_tangent;
@@ -122,6 +123,7 @@ pbStatus pbSecond_Run(pbContext *ctx, void *handle, const pbStepRecord *step, co
       .q_next = next,
       .v_next = next ? next + 2 * nv : NULL,
       .act_next = next ? next + 4 * nv : NULL,
+      .knows_stages = moved != NULL,
       .sensordata = pair(j, s->given[pair_sensordata], seen->sensordata, tangent->sensordata, given[pair_sensordata]),
       .xpos = pair(j, s->given[pair_xpos], seen->xpos, tangent->xpos, given[pair_xpos]),
       .site_xpos = pair(j, s->given[pair_site_xpos], seen->site_xpos, tangent->site_xpos, given[pair_site_xpos]),

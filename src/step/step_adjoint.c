@@ -9,6 +9,7 @@
 #include "base/mutate.h"
 #include "eval/work.h"
 #include "math/vec.h"
+#include "model/policy_data.h"
 #include "multibody/spatial.h"
 #include "solve/dual.h"
 #include "solve/newton.h"
@@ -325,10 +326,23 @@ static void pull_euler_update(block *k) {
   pull_activations(k);
 }
 
+// Rows of Jacobians by what a policy observes alone: of positions and velocities, so nothing is pulled through forces. Lengths of
+// tendons and actuators are pulled with theirs.
+static bool only_observes(const pbModel *m, const pbPullback *p, bool step) {
+  return PB_LANES > 1 && !step && p->observation && !p->sensordata && !p->xpos && !p->site_xpos && !m->policy->lengths;
+}
+
 static void pull_euler(block *k, const pbPullback *p, bool step) {
+  LANE(pbAdjoint) *a = &k->a;
   if (step) pull_euler_update(k);
   bool sensed = LANE(pbVjp_Observe)(k, p);
-  LANE(pbVjp_Evaluation)(k, sensed);
+  if (only_observes(a->w->m, p, step)) {
+    memset(a->Vl, 0, 6 * (size_t)a->w->m->nbody * sizeof(lane));
+    a->Vx = a->Vl;
+    LANE(pbSweep_Pull)(a);
+  } else {
+    LANE(pbVjp_Evaluation)(k, sensed);
+  }
   if (k->phase == pb_pullWhole) add_results(k);
 }
 
@@ -343,7 +357,7 @@ void LANE(pbVjp_SaveStart)(NUM(pbWork) *w) {
 pbStatus LANE(pbVjp_Replay)(block *k, NUM(pbWork) *w, const double *stages, bool cached, bool sense) {
   const pbModel *m = w->m;
   if (!cached) {
-    PB_TRY(NUM(pbStep_Stage)(w, stages, 0));
+    PB_TRY(NUM(pbStep_Stage)(w, stages, 0, false));
     if (m->integrator == pb_intRK4) {
       memcpy(w->qacc_integrated, w->qacc, (size_t)m->nv * sizeof(num));
       w->damped = false;

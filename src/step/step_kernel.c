@@ -157,7 +157,6 @@ pbStatus NUM(pbStep_Run)(NUM(pbWork) *w, double *stages, bool replay, bool sense
 }
 
 // ---- one stage again ------------------------------------------------------------------------------------------------
-#if !PB_IS_COMPLEX
 // act_dot of the activations at the state in w: closed forms, without a whole evaluation.
 static void activation_rates(NUM(pbWork) *w, num *dot) {
   const pbModel *m = w->m;
@@ -168,28 +167,33 @@ static void activation_rates(NUM(pbWork) *w, num *dot) {
       dot[a] = NUM(pbActuator_Rate)(&w->mechanism, u, NUM(pbActuator_Control)(&w->mechanism, u), a);
   }
 }
-#endif
 
-pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage) {
+// The state of the next stage, without an evaluation of this one, whose accelerations are known.
+static void pass_stage(NUM(pbWork) *w, const double *stages, int s) {
+  const pbModel *m = w->m;
+  for (int i = 0; i < m->nv; i++) {
+    w->rk_v[s * m->nv + i] = w->qvel[i];
+    if (!PB_IS_COMPLEX) w->rk_a[s * m->nv + i] = stages[s * m->nv + i];
+  }
+  memset(w->rk_d + s * m->na, 0, (size_t)m->na * sizeof(num));
+  activation_rates(w, w->rk_d + s * m->na);
+  make_stage_state(w, s + 1);
+}
+
+pbStatus NUM(pbStep_Stage)(NUM(pbWork) *w, const double *stages, int stage, bool known) {
   const pbModel *m = w->m;
   memcpy(w->qpos, w->q0, (size_t)m->nq * sizeof(num));
   memcpy(w->qvel, w->v0, (size_t)m->nv * sizeof(num));
   memcpy(w->act, w->a0, (size_t)m->na * sizeof(num));
   choose_controls(w, 0);
 
-  // The states of the stages before need their accelerations, which are on the tape, and nothing else of their evaluations.
+  // The states of the stages before need their accelerations, which are on the tape, and nothing else of their evaluations;
+  // derivatives of these are not on the tape.
   for (int s = 0; s < stage; s++) {
-#if PB_IS_COMPLEX  // their derivatives are nowhere but in the evaluations
-    PB_TRY(evaluate(w, stages, NULL, s));
-#else
-    for (int i = 0; i < m->nv; i++) {
-      w->rk_v[s * m->nv + i] = w->qvel[i];
-      w->rk_a[s * m->nv + i] = stages[s * m->nv + i];
-    }
-    memset(w->rk_d + s * m->na, 0, (size_t)m->na * sizeof(num));
-    activation_rates(w, w->rk_d + s * m->na);
-#endif
-    make_stage_state(w, s + 1);
+    if (PB_IS_COMPLEX && !known) {
+      PB_TRY(evaluate(w, stages, NULL, s));
+      make_stage_state(w, s + 1);
+    } else pass_stage(w, stages, s);
   }
   return evaluate(w, stages, NULL, stage);
 }

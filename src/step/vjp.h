@@ -30,7 +30,8 @@ typedef struct pbPullback {
   double *lam;                                  // out, written: solution of the adjoint system; one cotangent only
   bool cached;                                  // work holds the evaluation of this step, accelerations and sensors aside
   pbPullPhase phase;
-  bool evaluated;  // work holds the replay of this step already (not for Runge-Kutta)
+  bool evaluated;     // work holds the replay of this step already (not for Runge-Kutta)
+  bool knows_stages;  // complex numbers, Runge-Kutta: work has the accelerations of the stages before the last
 } pbPullback;
 
 #if PB_IS_COMPLEX
@@ -46,8 +47,8 @@ int LANE(pbVjp_Lanes)(void);
 pbStatus LANE(pbVjp_Create)(pbContext *ctx, const NUM(pbWork) *w, void **block);
 void LANE(pbVjp_Destroy)(pbContext *ctx, void *block);
 pbStatus LANE(pbVjp_Run)(void *block, NUM(pbWork) *w, const double *stages, const pbPullback *pull);
-// Several lanes only: rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x tangent size), B (nv x columns, see
-// pbStep_JacobianBy); either may be NULL. cached: as of pbPullback. Work holds the evaluation afterwards.
+// Several lanes only: rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x 2 nv + na), B (nv x
+// pb_inputColumns, model/columns.h); either may be NULL. cached: as of pbPullback. Work holds the evaluation afterwards.
 pbStatus LANE(pbVjp_Velocity)(void *block, NUM(pbWork) *w, const double *stages, bool cached, unsigned by, double *A, double *B);
 #endif
 

@@ -201,7 +201,7 @@ static void add_stages(pbScratch *s, pbLedger *l) {
   pbWork_r *w = &s->w;
   for (int k = 0; k < 4; k++) {
     // The step's own solutions are there again, so nothing is iterated, and nothing can fail that did not.
-    pbStatus status = pbStep_Stage_r(w, s->stages, k);
+    pbStatus status = pbStep_Stage_r(w, s->stages, k, false);
     PB_ASSERT(status == pb_ok);
     (void)status;
     add_motion(w, &(Motion){w->qvel, NULL, pb_rkWeight[k] * w->p.timestep[0]}, l);

@@ -10,25 +10,13 @@
 #include "world/policy_points.h"
 #include "world/policy_step.h"
 
-// What was held is observed without an evaluation.
-static void pull_held(const pbScratch *s, const double *observation_bar, double *x_bar) {
-  const pbPolicyModel *p = s->model->policy;
-  double *held = x_bar + tangent_policy(s->model) + p->memory;
-
-  for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
-    if (r->kind != pb_observeLast) continue;
-    for (int i = 0; i < r->count; i++)
-      held[r->first + (r->component ? r->component[i] : i)] += r->scale * observation_bar[r->at + i];
-  }
-}
-
 pbStatus pbPolicy_ObserveVjp(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                              const double *observation_bar, double *x_bar) {
   PB_TRY(pbScratch_Enter(s, m, &theta));
   PB_TRY(pbScratch_CheckRecord(s, record));
   if (!m->policy) return pbScratch_Fail(s, pb_bad_argument, "the model has no policy");
 
-  pull_held(s, observation_bar, x_bar);
+  pbPolicy_PullHeld(m, observation_bar, x_bar);
   pbPolicyPoints_Pull(m, observation_bar, x_bar + tangent_deform(m));
   if (!m->policy->evaluates) return pb_ok;
 

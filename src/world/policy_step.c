@@ -76,6 +76,7 @@ pbStatus pbPolicyWork_Create(pbScratch *s) {
 
 void pbPolicyWork_Destroy(pbScratch *s) {
   if (!s->policy) return;
+  pbContext_Free(s->ctx, s->policy->closed.memory);
   pbContext_Free(s->ctx, s->policy->memory_block);
   pbContext_Free(s->ctx, s->policy);
 }
@@ -140,8 +141,7 @@ pbStatus pbPolicy_Failed(pbScratch *s, const pbPolicyFunction *f, pbStatus statu
   return pbScratch_Fail(s, status, "policy '%.100s': %s at time %.9g", f->name, pbStatus_Text(status), *s->w.time);
 }
 
-// held and what act observes, side by side.
-static void join_act_input(pbPolicyWork *k) {
+void pbPolicy_JoinActInput(pbPolicyWork *k) {
   const pbPolicyModel *p = k->model;
   PB_ASSERT(p->act && p->act->observations == p->held + p->observing - p->observed);
 
@@ -172,7 +172,7 @@ bool pbPolicy_BeginAct(pbScratch *s, const double *x, pbPolicyCall *call) {
     return false;
   }
 
-  join_act_input(k);
+  pbPolicy_JoinActInput(k);
   *call = (pbPolicyCall){
       .kept = &k->kept[1], .o = k->act_input, .m = state_tail(s, x) + own, .out = k->out, .m_next = k->memory + own};
   return true;
@@ -252,10 +252,10 @@ pbStatus pbPolicy_Before(pbScratch *s, const double *theta, const double *x, con
   return pbPolicy_Accept(s, x, input);
 }
 
-// Whether this is the last step of a decision, and the next one hears what went out.
-static bool hears_now(const pbPolicyWork *k, const double *tail) {
-  const pbPolicyModel *p = k->model;
-  return p->hears && (k->decides ? 1 : tail[p->memory + p->held] + 1) >= p->every;
+bool pbPolicy_HearsNow(const pbScratch *s, const double *x) {
+  const pbPolicyModel *p = s->policy->model;
+  const double *tail = state_tail(s, x);
+  return p->hears && (s->policy->decides ? 1 : tail[p->memory + p->held] + 1) >= p->every;
 }
 
 // Controls that were given, or their tangents, as if they had been decided.
@@ -289,7 +289,7 @@ void pbPolicy_Next(const pbScratch *s, const double *x, double *next) {
   memcpy(tail, k->memory, (size_t)p->memory * sizeof(double));
   memcpy(tail + held_at(p), k->held, (size_t)p->held * sizeof(double));
   // In training with the noise that was added behind the policy.
-  if (hears_now(k, state_tail(s, x))) hear(p, k->given, tail + held_at(p));
+  if (pbPolicy_HearsNow(s, x)) hear(p, k->given, tail + held_at(p));
   tail[p->memory + p->held] = count < p->every ? count : 0;
 }
 
@@ -396,7 +396,7 @@ bool pbPolicy_BeginPullAct(pbScratch *s, const pbStepRecord *step, const double 
     return false;
   }
 
-  join_act_input(k);
+  pbPolicy_JoinActInput(k);
   memset(k->act_input_bar, 0, (size_t)(p->held + seen) * sizeof(double));
   *call = (pbPolicyPull){.kept = &k->kept[1],
                          .o = k->act_input,
@@ -532,7 +532,7 @@ pbStatus pbPolicy_VjpToFunctions(pbScratch *s, const pbStepRecord *step, const p
   // Of the step with the inputs that it saw
   PB_TRY(pbStep_VjpOpen(s, &open, &given, &to));
   end_input_bars(k, m, out->input);
-  if (out->input && out->input->ctrl && hears_now(k, state_tail(s, step->record)))
+  if (out->input && out->input->ctrl && pbPolicy_HearsNow(s, step->record))
     pull_heard(k->model, next_tail(s, in->next) + held_at(k->model), out->input->ctrl);
   return pb_ok;
 }
@@ -625,7 +625,7 @@ static pbStatus push_act(pbScratch *s, const pbStepRecord *step, const pbDirecti
     return pb_ok;
   }
 
-  join_act_input(k);
+  pbPolicy_JoinActInput(k);
   memcpy(k->act_input_bar, k->held_bar, (size_t)p->held * sizeof(double));
   memcpy(k->act_input_bar + p->held, k->observation_bar + p->observed, (size_t)seen * sizeof(double));
   pbStatus status = act->push(act->self, 1, step->theta + p->act_theta, d->theta ? d->theta + p->act_theta : NULL, k->act_input,
@@ -695,6 +695,6 @@ pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection 
   double *tail = out->next + tangent_policy(m);
   memcpy(tail, k->memory_bar, (size_t)p->memory * sizeof(double));
   memcpy(tail + held_at(p), k->held_bar, (size_t)p->held * sizeof(double));
-  if (hears_now(k, state_tail(s, step->record))) hear(p, d->ctrl, tail + held_at(p));
+  if (pbPolicy_HearsNow(s, step->record)) hear(p, d->ctrl, tail + held_at(p));
   return pb_ok;
 }

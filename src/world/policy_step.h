@@ -11,6 +11,7 @@
 #define PB_POLICY_STEP_H
 
 #include "model/policy_data.h"
+#include "model/state_layout.h"
 #include "step/record.h"
 
 enum { pb_keptColumns = 64 };  // columns of one product that makes gradients by parameters
@@ -22,6 +23,15 @@ typedef struct pbKeptColumns {
   int count;
   double *number;  // kept_size x pb_keptColumns
 } pbKeptColumns;
+
+// Of Jacobians (policy_jacobian.c): those of the open step, how their rows follow what the policy puts out; rows of the policy,
+// by what is held, by what it observes, by the state and by poses of mocap bodies; columns of its functions, some at a time.
+typedef struct pbClosedRoom {
+  double *A, *B, *C, *D, *reach;
+  double *held, *observation, *by_state, *by_pose, *lanes;
+  double *o, *m, *out_bar, *m_next_bar, *o_bar, *m_bar;
+  void *work, *function_work, *memory;  // of products, of functions; NULL: nobody has asked yet
+} pbClosedRoom;
 
 typedef struct pbPolicyWork {
   const pbPolicyModel *model;
@@ -43,6 +53,7 @@ typedef struct pbPolicyWork {
   pbKeptColumns kept[2];  // decide, act
   const double *collect;  // gradients by theta that go there are made of kept columns, by pbPolicy_Flush
   bool skip;              // no gradient by the policy's parameters is wanted
+  pbClosedRoom closed;
   void *memory_block;
 } pbPolicyWork;
 
@@ -93,6 +104,10 @@ bool pbPolicy_BeginPullDecide(pbScratch *s, const pbStepRecord *step, const doub
 // Where the next kept column of a function goes (entries pb_keptColumns apart; NULL: none is wanted), and that it is there.
 double *pbPolicy_KeptColumn(pbPolicyWork *k, pbKeptColumns *c, double *theta_bar);
 PB_NODISCARD pbStatus pbPolicy_KeepColumn(pbPolicyWork *k, pbKeptColumns *c, const double *theta, double *theta_bar);
+// act_input: held and what act observes, side by side. Is the step from state x the last one of a decision, and hears the next
+// decision what went out?
+void pbPolicy_JoinActInput(pbPolicyWork *k);
+bool pbPolicy_HearsNow(const pbScratch *s, const double *x);
 PB_NODISCARD pbStatus pbPolicy_Vjp(pbScratch *s, const pbStepRecord *step, const pbStepCotangent *in, const pbStepBar *out);
 PB_NODISCARD pbStatus pbPolicy_Jvp(pbScratch *s, const pbStepRecord *step, const pbDirection *direction,
                                    const pbStepTangent *out);
@@ -111,6 +126,18 @@ static inline bool pbPolicy_Pushes(const pbModel *m) {
 static inline bool pbPolicy_IsExact(const pbModel *m) {
   const pbPolicyModel *p = m->policy;
   return !p || (!p->decide->exact && (!p->act || !p->act->exact));
+}
+
+// Cotangents of what was held, which is observed without an evaluation, to the state (added to).
+static inline void pbPolicy_PullHeld(const pbModel *m, const double *observation_bar, double *x_bar) {
+  const pbPolicyModel *p = m->policy;
+  double *held = x_bar + tangent_policy(m) + p->memory;
+
+  for (const pbObserveRow *r = p->row; r < p->row + p->rows; r++) {
+    if (r->kind != pb_observeLast) continue;
+    for (int i = 0; i < r->count; i++)
+      held[r->first + (r->component ? r->component[i] : i)] += r->scale * observation_bar[r->at + i];
+  }
 }
 
 #endif

@@ -19,19 +19,19 @@ const char *pbSecond_Lacks(const pbModel *m) {
 }
 
 // By the normalized theta, along directions on its spheres.
-static pbStatus run(pbScratch *s, const pbStepRecord *step, const pbSecond *second, double *bar) {
+static pbStatus run(pbScratch *s, const pbStepRecord *step, const double *moved, const pbSecond *second, double *bar) {
   const pbModel *m = step->model;
   pbStatus status = pbScratch_MakeComplex(s);
   if (status != pb_ok) return pbScratch_Fail(s, status, "second derivatives: %s", pbStatus_Text(status));
 
   memcpy(s->stages, step->record + tape_stages(m), (size_t)(pb_solutions(m) * m->nv) * sizeof(double));
-  status = pbSecond_Run(s->ctx, s->complex_work, step, s->stages, second, bar);
+  status = pbSecond_Run(s->ctx, s->complex_work, step, s->stages, moved, second, bar);
   if (status == pb_ok) return pb_ok;
   const char *text = pbSecond_Error(s->complex_work);
   return pbScratch_Fail(s, status, "second derivatives: %s", *text ? text : pbStatus_Text(status));
 }
 
-pbStatus pbStep_SecondRecord(pbScratch *s, const pbStepRecord *given, const pbSecond *second, double *bar) {
+pbStatus pbStep_SecondRecord(pbScratch *s, const pbStepRecord *given, const double *moved, const pbSecond *second, double *bar) {
   const pbModel *m = given->model;
   pbStepRecord step = *given;
   pbSecond along = *second;
@@ -49,11 +49,11 @@ pbStatus pbStep_SecondRecord(pbScratch *s, const pbStepRecord *given, const pbSe
     direction.theta = s->theta_tangent;
   }
 
-  return run(s, &step, &along, bar);
+  return run(s, &step, moved, &along, bar);
 }
 
 pbStatus pbStep_Second(const pbModel *m, const double *theta, const double *record, const pbInput *input, pbScratch *s,
                        const pbSecond *second) {
   const pbStepRecord step = {.model = m, .theta = theta, .record = record, .input = input};
-  return pbStep_SecondRecord(s, &step, second, NULL);
+  return pbStep_SecondRecord(s, &step, NULL, second, NULL);
 }

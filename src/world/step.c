@@ -20,6 +20,7 @@
 #include "step/vjp.h"
 #include "world/cached.h"
 #include "world/history_step.h"
+#include "world/policy_jacobian.h"
 #include "world/policy_step.h"
 
 // ---- scratch --------------------------------------------------------------------------------------------------------
@@ -100,7 +101,8 @@ static pbStatus allocate_work(pbScratch *s) {
 static pbStatus allocate_vectors(pbScratch *s) {
   const pbModel *m = s->model;
   // Unit cotangents and what comes of them, for as many lanes as any variant has
-  size_t seeds = (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 6 * m->nmocap + 1);
+  size_t forces = m->policy ? (size_t)(m->nv + 6 * m->nbody) : 0;  // that it may reach
+  size_t seeds = (size_t)(4 * m->nv + 2 * m->na + m->nsensordata + m->nu + 6 * m->nmocap + 1) + forces;
 
   s->stages = reals(s, (size_t)(pb_solutions(m) * m->nv + 1));
   s->seeds = reals(s, pb_lanesMost * seeds);
@@ -128,6 +130,7 @@ static pbStatus allocate(pbScratch *s, const pbCapacity *capacity) {
     if (pb_coupled(m)) s->deform->attached = &s->couple->attached;
   }
   if (m->policy) PB_TRY(pbPolicyWork_Create(s));
+  if (m->policy && !s->room.grows) PB_TRY(pbPolicy_MakeJacobian(s));
   PB_TRY(pbHistoryWork_Create(s));
 
   return pbScratch_InspectCreate(s);

@@ -359,31 +359,85 @@ static void test_dot_products(void **state) {
   assert_true(compared > 1000);
 }
 
+enum { by_everything = pb_byControl | pb_byMocapPos | pb_byMocapRot };
+
 // ---- rows of the Jacobian, open loops, differences ----------------------------------------------------------------------------------
+// Numbers of a row by inputs, in the order of pbStep_JacobianBy.
+static pbInputBar columns_of(const Case *c, double *row) {
+  double *pos = row + pb_controls(c->m);
+  return (pbInputBar){.ctrl = row, .mocap_pos = pos, .mocap_rot = pos + 3 * c->m->nmocap};
+}
+
+// A row of the closed loop's Jacobians is the pullback of a unit cotangent of the whole step.
+static void check_row(const Case *c, const char *what, int row, const double *by_state, const double *by_inputs, double largest) {
+  const pbModel *m = c->m;
+  int n = pbModel_TangentSize(m), columns = pbModel_Columns(m, by_everything);
+  bool sensor = !strcmp(what, "sensor");
+  double unit[most_x + most_sensors] = {0}, x_bar[most_x] = {0}, u_bar[256] = {0}, worst = 0, size = 0;
+  pbInput input = input_of(c);
+  const pbInputBar input_bar = columns_of(c, u_bar);
+  unit[row] = 1;
+  assert_true(columns <= 256);
+  const pbObservationBar seen = {.sensordata = unit};
+  assert_int_equal(
+      pbStep_Vjp(m, c->theta, c->record, &input, sensor ? NULL : unit, sensor ? &seen : NULL, c->s, x_bar, &input_bar, NULL),
+      pb_ok);
+
+  for (int k = 0; k < n; k++) size = fmax(size, fabs(x_bar[k]));
+  for (int k = 0; k < columns; k++) size = fmax(size, fabs(u_bar[k]));
+  for (int k = 0; k < n; k++) worst = fmax(worst, fabs(x_bar[k] - by_state[k]));
+  for (int k = 0; k < columns; k++) worst = fmax(worst, fabs(u_bar[k] - by_inputs[k]));
+  compared++;
+  if (!(worst <= 1e-12 * fmax(size, 1e-2 * largest)))
+    FAIL("%s, %s: row %d of the Jacobian (%s): %g of %g, of %g", c->file, setting_of(c), row, what, worst, size, largest);
+}
+
+static double largest_of(const double *A, size_t count) {
+  double most = 0;
+  for (size_t i = 0; i < count; i++) most = fmax(most, fabs(A[i]));
+  return most;
+}
+
 static void check_jacobian_rows(const Case *c) {
   const pbModel *m = c->m;
-  size_t n = (size_t)pbModel_TangentSize(m), nu = (size_t)m->nu;
+  size_t n = (size_t)pbModel_TangentSize(m), columns = (size_t)pbModel_Columns(m, by_everything), ns = (size_t)m->nsensordata;
   pbInput input = input_of(c);
-  double *A = calloc(n * n, sizeof *A), *B = calloc(n * nu + 1, sizeof *B);
-  if (pbStep_Jacobian(m, c->theta, c->record, &input, c->s, A, B, NULL, NULL) != pb_ok)
-    fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
-  for (size_t row = 0; row < n; row += 1 + n / 5) {
-    double unit[most_x] = {0}, x_bar[most_x] = {0}, u_bar[64] = {0};
-    unit[row] = 1;
-    pbInputBar input_bar = {.ctrl = u_bar};
-    assert_int_equal(pbStep_Vjp(m, c->theta, c->record, &input, unit, NULL, c->s, x_bar, &input_bar, NULL), pb_ok);
-    double worst = 0;
-    for (size_t k = 0; k < n; k++) worst = fmax(worst, fabs(x_bar[k] - A[row * n + k]));
-    for (size_t k = 0; k < nu; k++) worst = fmax(worst, fabs(u_bar[k] - B[row * nu + k]));
-    check_dot(c, "row of the Jacobian", worst, 0, sqrt(dot(x_bar, x_bar, n) + dot(u_bar, u_bar, nu)) + 1e-300);
+  double *A = calloc(n * n, sizeof *A), *B = calloc(n * columns + 1, sizeof *B);
+  double *C = calloc(ns * n + 1, sizeof *C), *D = calloc(ns * columns + 1, sizeof *D);
+  const pbJacobian all = {by_everything, A, B, C, D};
+  if (pbStep_JacobianBy(m, c->theta, c->record, &input, c->s, &all) != pb_ok) fail_msg("%s: %s", c->file, pbScratch_Error(c->s));
+
+  // Those of deformables and histories are made row by row.
+  size_t each = m->deform || m->nhistory ? 1 + n / 5 : 1;
+  double largest = largest_of(A, n * n), of_sensors = largest_of(C, ns * n);
+  for (size_t row = 0; row < n; row += each) check_row(c, "state", (int)row, A + row * n, B + row * columns, largest);
+  for (size_t row = 0; row < ns; row += each) check_row(c, "sensor", (int)row, C + row * n, D + row * columns, of_sensors);
+
+  // By controls alone, the way of pairs of dofs
+  double *A2 = calloc(n * n, sizeof *A2), *B2 = calloc(n * (size_t)pb_controls(m) + 1, sizeof *B2);
+  assert_int_equal(pbStep_Jacobian(m, c->theta, c->record, &input, c->s, A2, B2, NULL, NULL), pb_ok);
+  for (size_t i = 0; i < n * n; i++) A2[i] -= A[i];
+  for (size_t i = 0; i < n * (size_t)pb_controls(m); i++) {
+    size_t row = i / (size_t)pb_controls(m), column = i % (size_t)pb_controls(m);
+    B2[i] -= B[row * columns + column];
   }
-  free(A);
-  free(B);
+  assert_true(largest_of(A2, n * n) <= 1e-12 * largest && largest_of(B2, n * (size_t)pb_controls(m)) <= 1e-12 * largest);
+
+  double *const made[] = {A, B, C, D, A2, B2};
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++) free(made[i]);
+}
+
+static void check_rows_while_exploring(const Case *c) {
+  pbPolicyModel *p = c->m->policy;
+  p->hears = !p->act;
+  check_jacobian_rows(c);
+  p->hears = false;
 }
 
 static void test_jacobian_rows(void **state) {
   (void)state;
   on_every_model(check_jacobian_rows);
+  on_every_model(check_rows_while_exploring);
 }
 
 // The step with the inputs that the policy gave, of the model without a policy, makes the same state to the bit.

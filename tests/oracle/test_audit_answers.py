@@ -49,6 +49,7 @@ EXAMPLES = {
     "hopper/identify": Answer(limits(torque=150, penetration=.02)),  # its foot, 8 cm wide, gives way by 13 mm at every step size; by default 8 mm are allowed
     "pendulum/identify": Answer({}),
     "quadruped/walk": Answer(limits(penetration=.04), long=True),  # its soft feet give way by 27 to 30 mm at every step size; by default 10 mm are allowed
+    "quadrotor/fly": Answer(limits(torque=4)),
     "recorded/identify": Answer(limits(torque=10)),
     "slide/friction": Answer(varied("contact.distance"), long=True),
 }

@@ -366,6 +366,15 @@ for n, line in enumerate(sys.stdin):
 """
 
 
+def test_the_example_flies_beside_its_wall(run, tmp_path):
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "quadrotor" / "fly.json"
+    run("control", str(example), "-o", "fly.npz", cwd=tmp_path)
+    flown = np.load(tmp_path / "fly.npz")
+    place = flown["qpos"][:, :3]
+    assert place[:, 1].min() > 0 and np.abs(place[-1] - [2, .05, 1.2]).max() < .1
+    assert flown["control"].min() >= 0 and flown["control"].max() <= 4
+
+
 def test_names_in_another_order(run, tmp_path):
     """Numbers go to the joints and actuators of their names, whatever order the plant has; its clock may begin anywhere."""
     (tmp_path / "echo.py").write_text(ECHO)

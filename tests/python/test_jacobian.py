@@ -56,6 +56,20 @@ def test_directions_together_are_those_one_by_one(what):
         assert np.abs(together.x[k] - alone.x).max() <= 1e-10 * max(1, np.abs(alone.x).max()), (what, k)
 
 
+@pytest.mark.parametrize("what", [*MODELS, "hard", "policy"])
+def test_states_and_controls_together_are_those_one_by_one(what):
+    """Where nothing else moves all rows of a step's Jacobian are there at once: beside the program in complex numbers."""
+    r = of_policy() if what == "policy" else rolled(what, outputs=())
+    m, rng, count = r.model, np.random.default_rng(14), 60
+    x = rng.normal(size=(count, len(m.tangent_names)))
+    controls = {} if what == "policy" else {"ctrl": rng.normal(size=(count, *r.ctrl.shape))}
+    for ways in (controls, {}):
+        together = r.jvp(x, directions=count, **ways)
+        for k in (0, 23, 59):
+            alone = r.jvp(x[k], **{name: a[k] for name, a in ways.items()})
+            assert np.abs(together.x[k] - alone.x).max() <= 1e-10 * max(1, np.abs(alone.x).max()), (what, k)
+
+
 SEEN = """<sensor><jointpos joint="yaw"/><framelinvel objtype="xbody" objname="fore"/><actuatorfrc actuator="last"/><touch site="tip"/><clock cutoff=".05"/>
 <accelerometer site="tip"/><clock/><subtreeangmom body="base"/></sensor>"""
 

@@ -193,11 +193,62 @@ def test_a_scan_of_steps_costs_little():
     assert ratio < 5, ratio
 
 
-def test_second_derivatives_are_refused_by_name(model, start, run):
+def scalar(run, model, start):
+    """A loss of all outputs, by state and controls as a tuple."""
+    *_, m, f = start.values()
+    weights = np.random.default_rng(2).normal(size=(3, 12))
+
+    def loss(x):
+        return sum((jnp.sin(o) * w[:o.shape[-1]]).sum() + .05 * (o ** 2).sum() for o, w in zip(run(model, *x, m, f), weights))
+    return loss, tuple(start.values())[:4]
+
+
+def test_second_derivatives_beside_differences(model, start, run):
+    """Forward over reverse and reverse over reverse, compiled and not, of three worlds at once."""
+    loss, x = scalar(run, model, start)
+    rng = np.random.default_rng(1)
+    way = tuple(jnp.asarray(rng.normal(size=a.shape)) for a in x)
+    flat = lambda parts: np.concatenate([np.ravel(p) for p in parts])
+    moved = lambda h: tuple(a + h * w for a, w in zip(x, way))
+    product = flat(jax.jvp(jax.grad(loss), (x,), (way,))[1])
+    assert np.abs(product).max() > 1
+    others = [jax.jit(lambda x: jax.jvp(jax.grad(loss), (x,), (way,))[1])(x),
+              jax.grad(lambda x: sum((g * w).sum() for g, w in zip(jax.grad(loss)(x), way)))(x),
+              jax.jit(jax.grad(lambda x: sum((g * w).sum() for g, w in zip(jax.grad(loss)(x), way))))(x)]
+    for other in others:
+        np.testing.assert_allclose(flat(other), product, rtol=0, atol=1e-11 * np.abs(product).max())
+    g, least = jax.jit(jax.grad(loss)), 1.
+    for base in (1e-3, 2.5e-4, 6e-5, 1.5e-5):
+        quotient = lambda h: (flat(g(moved(h))) - flat(g(moved(-h)))) / (2 * h)
+        expected = sum(w * quotient(h * base) for w, h in ((64 / 45, 1), (-20 / 45, 2), (1 / 45, 4)))
+        least = min(least, np.abs(product - expected).max() / np.abs(product).max())
+    assert least <= 1e-9, least
+
+
+def test_hessians(model, start, run):
+    """jax.hessian by controls, alone and mapped over worlds: symmetric, and its products those along single directions."""
+    loss, (q, v, a, c) = scalar(run, model, start)
+    of = lambda q, v, a, c: loss((q, v, a, c))
+    whole = jax.hessian(lambda flat: of(q, v, a, flat.reshape(c.shape)))(c.ravel())
+    np.testing.assert_allclose(whole, whole.T, rtol=0, atol=1e-11 * np.abs(whole).max())
+    d = np.random.default_rng(3).normal(size=c.shape)
+    along = jax.jvp(jax.grad(lambda c: of(q, v, a, c)), (c,), (jnp.asarray(d),))[1]
+    np.testing.assert_allclose(whole @ d.ravel(), np.ravel(along), rtol=0, atol=1e-11 * np.abs(along).max())
+    each = jax.vmap(jax.hessian(of, argnums=3))(q, v, a, c)  # of each world its own block
+    blocks = whole.reshape(3, c[0].size, 3, c[0].size)
+    for k in range(3):
+        own = blocks[k, :, k]
+        np.testing.assert_allclose(np.reshape(each[k], own.shape), own, rtol=0, atol=1e-11 * np.abs(whole).max())
+
+
+def test_second_derivatives_that_are_not_there_are_refused_by_name(model, start, run):
     q, v, a, c, m, f = start.values()
-    loss = lambda c: (run(model, q, v, a, c, m, f)[1] ** 2).sum()
-    for twice in (jax.hessian(loss), jax.jacfwd(jax.jacfwd(loss)), jax.grad(lambda c: jax.grad(loss)(c).sum())):
-        with pytest.raises(pb.UnsupportedError, match="second derivative"):
+    loss = lambda c, m: (run(model, q, v, a, c, m, f)[1] ** 2).sum()
+    by_control = lambda c: loss(c, m)
+    for twice, text in ((jax.jacfwd(jax.jacfwd(by_control)), "forward over forward"),
+                        (lambda c: jax.hessian(lambda m: loss(c, m))(m), "body_mass has none"),
+                        (lambda c: jax.hessian(jax.grad(lambda c: by_control(c)))(c), "third derivative")):
+        with pytest.raises(pb.UnsupportedError, match=text):
             twice(c)
 
 

@@ -216,8 +216,9 @@ def second_derivatives(f):
 
 @pytest.mark.parametrize("loss", ["linear", "quadratic", "sine"])
 @pytest.mark.parametrize("by", ["qpos", "qvel", "ctrl", "params"])
-def test_second_derivatives_raise_in_every_way(loss, by):
-    """By each kind of input, and of losses in whose second derivative the rollout's own is all, or a part."""
+def test_second_derivatives_in_every_way(loss, by):
+    """By each kind of input, and of losses in whose second derivative the rollout's own is all, or a part: that of differences. By
+    parameters, and by forward over forward, there is none, and that is said."""
     model, zero = pb.loads(PENDULUM), torch.zeros(1, dtype=torch.float64)
 
     def end(x):
@@ -225,12 +226,21 @@ def test_second_derivatives_raise_in_every_way(loss, by):
         given[by] = {"dof_damping": x} if by == "params" else x + given[by]
         return pt.rollout(model, **given)[0][-1, 0]
     f = {"linear": end, "quadratic": lambda x: (end(x) - 1)**2, "sine": lambda x: torch.sin(end(x))}[loss]
-    assert torch.func.grad(f)(zero + .1).abs() > 0 and torch.func.jacfwd(f)(zero + .1).abs() > 0
-    ways = second_derivatives(f)
+    g = torch.func.grad(f)
+    assert g(zero + .1).abs() > 0 and torch.func.jacfwd(f)(zero + .1).abs() > 0
+    moves = (64 / 45, .004), (-20 / 45, .008), (1 / 45, .016)
+    expected = sum(w * (g(zero + .1 + h) - g(zero + .1 - h)) / (2 * h) for w, h in moves)
+    ways, noise = second_derivatives(f), 1e-12 * float(g(zero + .1).abs())
     assert len(ways) == 11
     for name, way in ways.items():
-        with pytest.raises(pb.UnsupportedError, match="second derivative"):
-            pytest.fail(f"{name}: {way(zero + .1)}")
+        if by == "params" or name == "jacfwd(jacfwd)":
+            with pytest.raises(pb.UnsupportedError, match="second"):
+                pytest.fail(f"{name}: {way(zero + .1)}")
+        elif name == "penalty":  # of the gradient's square: 2 g g' + g
+            square = 2 * g(zero + .1) * expected + g(zero + .1)
+            np.testing.assert_allclose(way(zero + .1), square, rtol=1e-9, atol=noise, err_msg=name)
+        else:
+            np.testing.assert_allclose(way(zero + .1).reshape(1), expected, rtol=1e-9, atol=noise, err_msg=name)
 
 
 def test_arrays_that_change_are_noticed():
@@ -318,11 +328,73 @@ def test_a_step_asks_where_a_led_body_was_before(contact, mode, z):
     pt.step(pb.loads(BELT.format(z=z)), q, v, mocap_pos=path[3:4])  # where no velocity counts
 
 
-def test_second_derivatives_are_refused_by_name(model, start):
+def scalar(model, start, names=("qpos", "qvel", "act", "ctrl")):
+    """A loss of all outputs, by one vector of inputs side by side: contact, a free body and a ball of quaternions of any length."""
+    leaves = {name: start[name].detach() for name in names}
+    rest = {name: value.detach() for name, value in start.items() if name not in names}
+    weights = torch.Generator().manual_seed(3)
+    w = torch.randn(60, generator=weights, dtype=torch.float64)
+
+    def f(flat):
+        at, given = 0, dict(rest)
+        for name, leaf in leaves.items():
+            given[name], at = flat[at:at + leaf.numel()].reshape(leaf.shape), at + leaf.numel()
+        out = pt.rollout(model, given["qpos"], given["qvel"], given["ctrl"], act=given["act"], outputs=["sensordata", "xpos"])
+        return sum((torch.sin(o) * w[k * 9:k * 9 + o.shape[-1]]).sum() + .05 * o.square().sum() for k, o in enumerate(out))
+    return f, torch.cat([leaf.reshape(-1) for leaf in leaves.values()])
+
+
+def test_second_derivatives_beside_differences(model, start):
+    """Of three worlds at once, by state and controls: products, and a whole Hessian, which is symmetric."""
+    f, x = scalar(model, start)
+    way = torch.randn(x.shape, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    _, product = torch.autograd.functional.hvp(f, x, way)
+    forward = torch.func.jvp(torch.func.grad(f), (x,), (way,))[1]
+    g = lambda h: torch.func.grad(f)(x + h * way)
+    size, least = product.abs().max(), 1.
+    for base in (1e-3, 2.5e-4, 6e-5, 1.5e-5):
+        expected = sum(w * (g(h * base) - g(-h * base)) / (2 * h * base) for w, h in ((64 / 45, 1), (-20 / 45, 2), (1 / 45, 4)))
+        least = min(least, float((product - expected).abs().max() / size))
+    assert size > 1 and least <= 1e-9, least
+    np.testing.assert_allclose(forward, product, rtol=0, atol=1e-12 * size)
+
+    hessian = torch.func.hessian(f)(x)
+    np.testing.assert_allclose(hessian, hessian.T, rtol=0, atol=1e-11 * hessian.abs().max())
+    np.testing.assert_allclose(hessian @ way, product, rtol=0, atol=1e-11 * size)
+
+
+def test_second_derivatives_of_a_loop_of_steps(model, start):
+    q, v, a = (start[name].detach()[0] for name in ("qpos", "qvel", "act"))
+    ctrl = start["ctrl"].detach()[0].clone().requires_grad_()
+
+    def last(c, by_steps):
+        if not by_steps:
+            return pt.rollout(model, q, v, c, act=a)[0][-1].square().sum()
+        state = q, v, a
+        for k in range(N):
+            state = pt.step(model, state[0], state[1], c[k], act=state[2])
+        return state[0].square().sum()
+    found = []
+    for by_steps in (True, False):
+        g, = torch.autograd.grad(last(ctrl, by_steps), ctrl, create_graph=True)
+        found.append(torch.autograd.grad(g.square().sum(), ctrl)[0])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-9 * found[1].abs().max())  # solvers start anew
+
+
+def test_second_derivatives_that_are_not_there_are_refused_by_name(model, start):
     q, v, a = run(model, *start.values())
     g, = torch.autograd.grad(v.square().sum(), start["ctrl"], create_graph=True)
-    with pytest.raises(pb.UnsupportedError, match="second derivative"):
+    torch.autograd.grad(g.square().sum(), start["ctrl"], retain_graph=True)  # by what has one
+    with pytest.raises(pb.UnsupportedError, match="second derivatives: the result by body_mass has none"):
         g.square().sum().backward()
+
+    # A third one, and what the model has.
+    f, x = scalar(model, start, ("ctrl",))
+    with pytest.raises(pb.UnsupportedError, match="third derivative"):
+        torch.func.grad(lambda x: torch.func.grad(lambda x: torch.func.grad(f)(x).sum())(x).sum())(x)
+    hard, _ = scalar(pb.loads(SCENE, contact={"method": "lcp"}), start, ("ctrl",))
+    with pytest.raises(pb.UnsupportedError, match="contact methods other than soft and penalty"):
+        torch.autograd.functional.hvp(hard, x, torch.ones_like(x))
 
 
 def test_simulator(model, start):

@@ -101,6 +101,18 @@ static void test_a_place_at_rest(void **state) {
                   deviation_of(task, "place"), deviation_of(task, "rest"), result.reason);
     assert_true(off <= (k == 2 ? 1e-3 : 1e-7) && deviation_of(task, "place") <= 1e-9 && deviation_of(task, "rest") <= 1e-9);
     assert_int_equal(result.outcome, pb_runConverged);
+
+    // y of a deviation d, whose row of J is sqrt(w) times its slope; the loss is r'r
+    for (int c = 0; c < C; c++) {
+      size_t times, components;
+      const double *y = pbTask_Multipliers(task, c < 2 ? 1 : 2, &times, &components);
+      assert_true(y && times == 1 && components == 2);
+      double exact = 2 * sqrt(c < 2 ? 1 : 5) * b[N + c];
+      assert_near_of("multiplier", y[c % 2], exact, (k == 2 ? 1e-3 : 1e-6) * fabs(exact));
+    }
+    size_t times, components;
+    assert_null(pbTask_Multipliers(task, 0, &times, &components));
+    assert_true(times == 0 && components == 0);
   }
   pbTask_Destroy(task);
   free(r);
