@@ -157,8 +157,8 @@ static int direction_cell(const double d[3]) {
   if (fabs(d[2]) > fabs(d[axis])) axis = 2;
 
   // Rounding may end just beyond the last square.
-  double across = PB_HULL_CELLS / 2 / fabs(d[axis]), u = d[(axis + 1) % 3] * across, v = d[(axis + 2) % 3] * across;
-  int i = (int)(u + PB_HULL_CELLS / 2), j = (int)(v + PB_HULL_CELLS / 2), last = PB_HULL_CELLS - 1;
+  double across = 0.5 * PB_HULL_CELLS / fabs(d[axis]), u = d[(axis + 1) % 3] * across, v = d[(axis + 2) % 3] * across;
+  int i = (int)(u + 0.5 * PB_HULL_CELLS), j = (int)(v + 0.5 * PB_HULL_CELLS), last = PB_HULL_CELLS - 1;
   i = i < last ? i : last;
   j = j < last ? j : last;
 
@@ -185,7 +185,7 @@ int pbMeshHull_Support(const pbMeshHull *h, const double d[3]) {
 }
 
 void pbMeshHull_SetStarts(pbMeshHull *h, int *start) {
-  static const double half = PB_HULL_CELLS / 2;
+  static const double half = 0.5 * PB_HULL_CELLS;
   int corner = 0;
 
   h->start = start;

@@ -36,7 +36,8 @@ static Turn turn_of(const double *before, const double *quat) {
   unit_quat(before, q0);
   quat_to_mat(t.before, q0);
   // What does not turn does so to the bit.
-  if (memcmp(before, quat, 4 * sizeof *quat) == 0) return t;
+  bool same = before[0] == quat[0] && before[1] == quat[1] && before[2] == quat[2] && before[3] == quat[3];
+  if (same) return t;
 
   unit_quat(quat, q);
   const double back[4] = {q0[0], -q0[1], -q0[2], -q0[3]};

@@ -1,6 +1,7 @@
 // A compiled model as bytes, and back: one function goes through all that a model is, in both directions. Tests:
 // tests/unit/test_pack.c.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -36,9 +37,10 @@ static uint64_t checksum(const char *bytes, size_t size) {
 
 // Major and minor number: what a later patch reads.
 static void put_version(char version[24]) {
-  int major = 0, minor = 0;
+  char *point;
+  int major = (int)strtol(pbVersion(), &point, 10);
   memset(version, 0, 24);
-  if (sscanf(pbVersion(), "%d.%d", &major, &minor) == 2) snprintf(version, 24, "%d.%d", major, minor);
+  if (*point == '.') snprintf(version, 24, "%d.%d", major, (int)strtol(point + 1, NULL, 10));
 }
 
 // ---- what a model is ------------------------------------------------------------------------------------------------------

@@ -17,7 +17,10 @@ static double unknown(const pbVariable *v, double value) { return (v->logarithm 
 // The step at which a knot begins to act, or between steps the moment whose value it is.
 static double moment_of(const pbVariable *v, int knot, int steps) {
   if (v->linear) return v->knots > 1 ? (double)knot * (steps - 1) / (v->knots - 1) : 0;
-  return (double)(((int64_t)knot * steps + v->knots - 1) / v->knots);
+
+  // the first whole step
+  int64_t step = ((int64_t)knot * steps + v->knots - 1) / v->knots;
+  return (double)step;
 }
 
 // Entry `a` of a variable at a moment; what is beyond the last step is the last knot.

@@ -70,12 +70,17 @@ void pbTask_KeepMultipliers(pbTask *task) {
   // y = 2 w s of a deviation, which is relative to sigma where there is one
   for (pbTerm *term; (term = next_constraint(task, &t, &i));) {
     pbMultipliers *m = term->constraint;
+    const pbTrajectory *tr = &task->trajectories[t];
+    int row = 0;
     for (int k = 0; k < term->step_count; k++) {
-      double weight = term->weight * m->stiffness * (term->factor ? term->factor[k] : 1);
+      double weight = term->weight * m->stiffness * (term->factor ? term->factor[k] : 1), d;
+      row = pbTermSet_Row(&tr->terms, row, term->steps[k]);
 
       for (int part = 0; part < term->part_count; part++) {
         int at = k * term->part_count + part;
-        m->found[at] = 2 * weight * m->shift[at] / (term->sigma ? term->sigma[part] : 1);
+        bool seen = pbTerm_DeviationAt(&tr->terms, term, k, row, part, tr->ctrl_now, &d);
+        double pull = seen ? pbTerm_Violation(term, d + m->shift[at]) : 0;
+        m->found[at] = 2 * weight * pull / (term->sigma ? term->sigma[part] : 1);
       }
     }
     m->known = true;
@@ -230,6 +235,19 @@ bool pbTask_MoveMultipliers(pbTask *task, pbMultiplierMove how) {
   task->same = false;
 
   return met;
+}
+
+double pbTask_PlainLoss(const pbTask *task) {
+  double sum = pbTask_Prior(task, task->last_z, NULL);
+  for (int t = 0; t < task->trajectory_count; t++) {
+    const pbTermSet *set = &task->trajectories[t].terms;
+    int terms = task->trajectories[t].test ? 0 : set->count;
+
+    // of constraints what they would be as terms
+    for (int i = 0; i < terms; i++) sum += set->terms[i].constraint ? set->terms[i].constraint->plain : set->terms[i].value;
+  }
+
+  return sum;
 }
 
 const pbTerm *pbTask_WorstConstraint(const pbTask *task) {

@@ -473,7 +473,6 @@ static pbStatus say_why(Loop *l, bool used_up, pbRunResult *result) {
     return pb_ok;
   }
 
-  if (!task->passing) PB_TRY(confirm_result(task, result));
   if (!l->judged) PB_TRY(pbTask_Judge(task, used_up));
   tell_promise(l);
   tell_gaps(l);
@@ -503,10 +502,12 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
 
   // Evaluations made here are none of the run's. Constraints that are met add nothing to the loss.
   double loss;
-  if (l->constrained) {
-    pbTask_KeepMultipliers(task);
-    pbTask_ClearMultipliers(task);
+  if (status == pb_ok && l->constrained) {
+    status = pbTask_Loss(task, task->result_z, &loss, NULL);
+    if (status == pb_ok) pbTask_KeepMultipliers(task);
   }
+  if (l->constrained) pbTask_ClearMultipliers(task);
+  if (status == pb_ok && !task->passing) status = confirm_result(task, result);
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);
   if (status == pb_ok && l->constrained) result->loss = loss;
   if (status == pb_ok && l->constrained) tell_constraints(l);
@@ -622,19 +623,21 @@ static pbStatus evaluate_aside(pbTask *task, const double *z) {
 static pbStatus look_at_constraints(Loop *l, bool *again) {
   pbIterate i = pbOptimizer_Get(l->optimizer);
   PB_ASSERT(l->since >= 0 && l->stuck >= 0);
-  bool met, ended = i.outcome != pb_running;
+  bool ended = i.outcome != pb_running;
   *again = false;
   if (!l->constrained || l->task->met || i.iteration >= l->iterations || !isfinite(i.best_value)) return pb_ok;
   if (l->gap > 0) return pb_ok;
 
   // nothing but multipliers could help what has no iteration left to make
   PB_TRY(evaluate_aside(l->task, i.best));
-  met = pbTask_MoveMultipliers(l->task, (pbMultiplierMove){.may_stiffen = true});
-  if (met && ended) return pb_ok;
+
+  // multipliers are those of the search that has come to its end, and stay
+  if (ended && !pbTask_WorstConstraint(l->task)) return pb_ok;
 
   // a search that ended at once, with constraints that will not come closer, ends
   if (ended && l->since <= 1 && l->stuck++ >= most_stuck) return pb_ok;
   if (l->since > 1) l->stuck = 0;
+  (void)pbTask_MoveMultipliers(l->task, (pbMultiplierMove){.may_stiffen = true});
   memcpy(l->task->met_z, i.best, (size_t)l->task->n * sizeof(double));
   pbOptimizer_Anew(l->optimizer, l->task->met_z);
   l->since = 0;

@@ -273,8 +273,12 @@ static bool within_deviation(const pbTask *task, const char *name, double most) 
 bool pbTask_Met(const pbTask *task, double value) {
   const pbStop *stop = &task->stop;
   if (!pbTask_HasStop(task)) return false;
-  if (stop->has_loss && !(value <= stop->loss)) return false;
   if (pbTask_WorstConstraint(task)) return false;
+
+  // multipliers may make a loss of any size
+  bool plain = stop->has_loss && pbTask_IsConstrained(task) && !pbTask_Sampled(task);
+  double loss = plain ? pbTask_PlainLoss(task) : value;
+  if (stop->has_loss && !(loss <= stop->loss)) return false;
 
   for (int s = 0; s < stop->term_count; s++) {
     if (!within_deviation(task, stop->terms[s], stop->deviations[s])) return false;

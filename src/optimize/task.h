@@ -75,6 +75,7 @@ typedef struct pbMultipliers {
   double tolerance;  // of a deviation
   double stiffness;  // the weight counts this many times
   double worst;      // deviation when shifts were last moved; infinite before
+  double plain;      // value of the last evaluation without multipliers, by the weight as given
   double *shift;     // (step_count, part_count): the multiplier by twice the weight
   double *found;     // likewise: multipliers at the answer of the last run,
   bool known;        // if one has ended
@@ -549,13 +550,15 @@ typedef struct pbMultiplierMove {
   bool may_stiffen, to_come;
 } pbMultiplierMove;
 bool pbTask_MoveMultipliers(pbTask *task, pbMultiplierMove how);
+double pbTask_PlainLoss(const pbTask *task);  // of the last evaluation, without multipliers: what results tell
 double pbTerm_WorstToCome(const pbTrajectory *trajectory, const pbTerm *term);  // the largest deviation, likewise
 double pbTask_Stiffness(const pbTask *task);                                    // how many times a weight counts, at most
 const pbTerm *pbTask_WorstConstraint(const pbTask *task);  // by its tolerance, of the last evaluation; NULL: all are met
 // For a task that begins `later` seconds after: what was known of times then is known of times now, of those beyond the last
 // what was known of it. Weights are as given, multipliers stay.
 void pbTask_ShiftMultipliers(pbTask *task, double later);
-void pbTask_KeepMultipliers(pbTask *task);    // as those of the answer
+// After an evaluation of the answer: its multipliers are what the shifted deviations pull with, wherever the search has ended.
+void pbTask_KeepMultipliers(pbTask *task);
 void pbTask_ForgetMultipliers(pbTask *task);  // no run has ended
 size_t pbTask_MultiplierNumbers(const pbTask *task);
 void pbTask_SaveMultipliers(const pbTask *task, double *numbers);

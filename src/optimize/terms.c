@@ -290,6 +290,7 @@ static double term_at(const pbTermSet *s, pbTerm *t, const pbMoment *p, const do
   // The largest deviation of any state is what stop criteria compare; epsilon rounds off the kink of the norm at zero.
   double norm = sqrt(squares + t->epsilon * t->epsilon);
   t->deviation = squares <= t->deviation * t->deviation ? t->deviation : sqrt(squares);
+  if (t->constraint) t->constraint->plain += p->weight / t->constraint->stiffness * squares;
   for (int i = 0; i < t->part_count; i++) {
     double slope;
     if (is_missing(p, i)) continue;
@@ -323,6 +324,7 @@ double pbTermSet_Value(pbTermSet *s, const double *ctrl, bool pull, double *ctrl
     pbTerm *t = &s->terms[i];
     t->value = 0;
     t->deviation = 0;
+    if (t->constraint) t->constraint->plain = 0;
     pbMoment p = {.row = 0};
     if (t->formula && !evaluate_formula(s, t, ctrl, pull)) return NAN;
 

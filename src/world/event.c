@@ -303,8 +303,6 @@ static pbStatus find_touch(impacts *p, const double *record, const pbEvent *e) {
   return pb_ok;
 }
 
-static pbStatus group_events(impacts *p);
-
 // The impact where it touches, or, where it is not alone there or cannot be found, as it was.
 static pbStatus move_to_touch(impacts *p) {
   pbScratch *s = p->s;
