@@ -400,20 +400,25 @@ static void find_velocities(pbRollout *r, pbSensitivity *s, int k) {
 // Pullbacks leave out what no direction moves, until they are ended with what was left out before.
 typedef struct left_out {
   unsigned skip;
-  bool policy;
+  bool policy, rows;
 } left_out;
 
 static left_out begin_pulls(pbRollout *r, const pbSensitivity *s) {
   struct pbPolicyWork *policy = r->scratch->policy;
-  left_out before = {r->scratch->skip, policy && policy->skip};
+  left_out before = {r->scratch->skip, policy && policy->skip, policy && policy->rows};
   r->scratch->skip = s->skip;
+  if (policy) policy->rows = true;
   if (policy) policy->skip = s->moved == 0 || s->at[s->moved - 1] < r->model->policy->theta;  // its own are the last
   return before;
 }
 
 static void end_pulls(pbRollout *r, left_out before) {
   r->scratch->skip = before.skip;
-  if (r->scratch->policy) r->scratch->policy->skip = before.policy;
+  if (!r->scratch->policy) return;
+
+  // as it was
+  r->scratch->policy->skip = before.policy;
+  r->scratch->policy->rows = before.rows;
 }
 
 pbStatus pbSensitivity_Step(pbRollout *r, pbSensitivity *s, int k, const pbStepRecord *step, const double *after,

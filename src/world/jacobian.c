@@ -53,7 +53,12 @@ pbStatus pbStep_JacobianRecord(const pbStepRecord *given, pbScratch *s, const pb
 
   PB_TRY(pbScratch_Enter(s, m, &step.theta));
   PB_TRY(pbScratch_CheckRecord(s, step.record));
-  if (m->deform || m->nhistory || (m->policy && pbImpacts_Recorded(s, step.record))) return row_by_row(&step, s, &to);
+  if (m->deform || m->nhistory || (m->policy && pbImpacts_Recorded(s, step.record))) {
+    if (s->policy) s->policy->rows = true;
+    pbStatus status = row_by_row(&step, s, &to);
+    if (s->policy) s->policy->rows = false;
+    return status;
+  }
 
   unsigned failures = s->failures;
   pbStatus status = m->policy ? pbPolicy_Jacobian(s, &step, &to) : pbStep_JacobianOpen(s, &step, &to);

@@ -50,7 +50,7 @@ static void put_columns(const room *r, const part *f, int first, int count) {
 
 static pbStatus pull_columns(pbScratch *s, const part *f, int first, int count) {
   const room *r = &s->policy->closed;
-  const pbPolicyFunction *function = f->function;
+  const pbPolicyFunction *function = pbPolicy_OfRows(f->function);
   put_columns(r, f, first, count);
   pbStatus status = function->pull(function->self, count, f->param, r->o, r->m, r->out_bar, r->m_next_bar, r->o_bar, r->m_bar,
                                    NULL, NULL, count, r->function_work);

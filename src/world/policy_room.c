@@ -22,7 +22,8 @@ static void lay_out_functions(pbArena *a, room *r, const pbPolicyModel *p) {
     if (!f) continue;
 
     // Room for either of both
-    size_t bytes = f->work_bytes ? f->work_bytes(f->self, pb_pulledColumns) : 0;
+    const pbPolicyFunction *pulled = pbPolicy_OfRows(f);
+    size_t bytes = pulled->work_bytes ? pulled->work_bytes(pulled->self, pb_pulledColumns) : 0;
     o = larger(o, f->observations);
     m = larger(m, f->memory);
     out = larger(out, f->outputs);

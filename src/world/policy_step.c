@@ -21,7 +21,8 @@ static size_t function_bytes(const pbPolicyFunction *f) {
   if (!f || !f->work_bytes) return 0;
 
   // One column at a time, and products of as many as are kept.
-  size_t one = f->work_bytes(f->self, 1);
+  const pbPolicyFunction *rows = pbPolicy_OfRows(f);
+  size_t one = largest(f->work_bytes(f->self, 1), rows->work_bytes ? rows->work_bytes(rows->self, 1) : 0);
   return f->gather ? largest(one, f->work_bytes(f->self, pb_keptColumns)) : one;
 }
 
@@ -363,7 +364,7 @@ pbStatus pbPolicy_KeepColumn(pbPolicyWork *k, pbKeptColumns *c, const double *th
 
 static pbStatus pull_function(pbScratch *s, const pbPolicyPull *c, const double *theta, double *theta_bar) {
   pbPolicyWork *k = s->policy;
-  const pbPolicyFunction *f = c->kept->function;
+  const pbPolicyFunction *f = k->rows ? pbPolicy_OfRows(c->kept->function) : c->kept->function;
   parameter_bar bar = begin_parameters(k, c->kept, theta_bar);
 
   pbStatus status = f->pull(f->self, 1, theta + c->kept->at, c->o, c->m, c->out_bar, c->m_next_bar, c->o_bar, c->m_bar,

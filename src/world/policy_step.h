@@ -53,9 +53,13 @@ typedef struct pbPolicyWork {
   pbKeptColumns kept[2];  // decide, act
   const double *collect;  // gradients by theta that go there are made of kept columns, by pbPolicy_Flush
   bool skip;              // no gradient by the policy's parameters is wanted
+  bool rows;              // of Jacobians are pulled: a cotangent is no direction of descent, which projected clips go by
   pbClosedRoom closed;
   void *memory_block;
 } pbPolicyWork;
+
+// Whose pullback makes rows of Jacobians: with projected clips the exact twin.
+static inline const pbPolicyFunction *pbPolicy_OfRows(const pbPolicyFunction *f) { return f->exact ? f->exact : f; }
 
 PB_NODISCARD pbStatus pbPolicyWork_Create(pbScratch *s);
 void pbPolicyWork_Destroy(pbScratch *s);

@@ -112,3 +112,50 @@ def test_plans_that_are_made_again_begin_with_a_run():
     t = task(states=pass_over())
     with pytest.raises(pb.InputError, match="begins with states that are given"):
         pb.Mpc(t)
+
+
+SLIDE = """<mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody><body><joint name="x" type="slide" axis="1 0 0"/>
+<geom type="box" size=".1 .1 .1" mass="1" contype="0" conaffinity="0"/></body></worldbody><actuator><motor joint="x"/></actuator></mujoco>"""
+
+
+def to_a_place(method="ilqr", tolerance=1e-6, weight=10., **more):
+    loss = [{"control": True, "at": "all", "weight": .5}, {"qvel": True, "weight": 1.3},
+            {"name": "place", "qpos": True, "target": 1, "constraint": True, "tolerance": tolerance, "weight": weight}]
+    return {"model": SLIDE, "steps": 12, "init": {"qpos": [.1], "qvel": [-.2]}, "variables": [{"control": True}], "loss": loss,
+            "optimizer": {"method": method, "iterations": 400}, **more}
+
+
+@pytest.mark.parametrize("method", ["ilqr", "lbfgs", "gauss-newton"])
+def test_a_constraint_that_is_met_has_converged_however_loose(method):
+    """The multiplier is minus the slope of the least loss by the target, and with a loose tolerance that of the answer itself."""
+    tight = pb.optimize(to_a_place(method))["terms"][-1]["multiplier"]
+    for tolerance in (.1, .01, 1e-3):
+        for weight in (1, 100, 1e4):
+            found = pb.optimize(to_a_place(method, tolerance, weight))
+            place = found["terms"][-1]
+            assert found["outcome"] == "converged" and place["deviation"] <= tolerance, found["reason"]
+            assert abs(place["multiplier"] - tight) < .25 * tolerance / .01 * abs(tight) * .1 + 1e-3, (tolerance, weight, place, tight)
+
+
+def test_multipliers_where_a_search_ends_early():
+    """Not zero, but what the constraint pulls with at the answer."""
+    tight = pb.optimize(to_a_place())["terms"][-1]["multiplier"]
+    met = pb.optimize(to_a_place(tolerance=.05, weight=1000, stop={"loss": 13}))
+    assert met["outcome"] == "criteria met" and abs(met["terms"][-1]["multiplier"] / tight - 1) < .1
+
+
+def test_a_criterion_of_the_loss_is_of_the_loss_that_is_told():
+    for method in ("ilqr", "gauss-newton", "adam"):
+        found = pb.optimize(to_a_place(method, tolerance=.01, stop={"loss": 11.65}))
+        place = found["terms"][-1]
+        if found["outcome"] == "criteria met":
+            assert found["loss"] <= 11.65 and place["deviation"] <= .01, (method, found["loss"])
+        else:
+            assert found["loss"] > 11.65 or place["deviation"] > .01, (method, found["loss"])
+
+
+def test_a_confirmation_has_no_multipliers():
+    found = pb.optimize(to_a_place(confirm=2))
+    again = found["confirm"]
+    assert abs(again["loss"] - found["loss"]) < .05, (again, found["loss"])
+    assert all(t["value"] >= 0 for t in again.get("terms", []))

@@ -306,3 +306,22 @@ def test_jacobians_are_the_differences():
     j = r.jacobian("qpos", ["body_mass:fore"], at="all")["body_mass:fore"]
     sides = [m.rollout(r.state(0), r.ctrl, params={"body_mass:fore": 1 + e}, outputs=()).qpos for e in (1e-6, -1e-6)]
     assert np.abs(j.reshape(61, -1) - (sides[0] - sides[1]) / 2e-6).max() < 1e-6 * max(1, np.abs(j).max())
+
+
+@pytest.mark.parametrize("off", [5, -5])
+def test_projected_clips_have_the_derivative_of_the_program_in_jacobians(off):
+    """A unit cotangent is no direction of descent: rows are those of the clip as it is, at either bound."""
+    arm = """<mujoco><option timestep=".01"/><worldbody><body><joint name="h" axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body></worldbody>
+    <actuator><motor joint="h"/></actuator></mujoco>"""
+    layers = [{"formula": [f"x0+2*x1+{off}"]}, {"clip": [-1, 1], "projected": True}]
+    m = pb.loads(arm, policy={"observe": [{"qpos": True}, {"qvel": True}], "layers": layers})
+    n = len(m.tangent_names)
+    with m.rollout(m.init(), np.zeros((20, 1))) as r:
+        A = r.linearize()[0]
+        columns = np.stack([np.ravel(r.jvp(state=np.eye(n)[j]).qvel[-1]) for j in range(n)], axis=1)
+        forward = r.jacobian("state", ["state"], mode="forward")["state"]
+    chain = np.eye(n)
+    for step in A:
+        chain = step @ chain
+    assert np.abs(chain[m.nv:2 * m.nv] - columns).max() < 1e-12 * np.abs(columns).max()
+    assert np.abs(forward[m.nv:2 * m.nv] - columns).max() < 1e-12 * np.abs(columns).max()
