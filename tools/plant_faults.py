@@ -132,7 +132,7 @@ FAULTS = [
      "time step: pushed forward, the time of a state stays"),
     ("src/optimize/terms.c", "if (s->timestep_bar) sum += *s->timestep_bar * t->timestep;", "", "unit/test_timestep",
      "time step: a gradient by one or two unknowns leaves the time out"),
-    ("src/optimize/carry.c", "(double)(((int64_t)knot * steps + v->knots - 1) / v->knots)", "(double)((int64_t)knot * steps / v->knots)",
+    ("src/optimize/carry.c", "((int64_t)knot * steps + v->knots - 1) / v->knots", "(int64_t)knot * steps / v->knots",
      "unit/test_stages", "stages: knots are taken from the step before the one at which they act"),
     ("src/optimize/carry.c", "width = v->index_count, knot = last;", "width = v->index_count, knot = 0;", "unit/test_stages",
      "stages: beyond the end the first knot is held"),

@@ -20,10 +20,10 @@ static size_t largest(size_t a, size_t b) { return a > b ? a : b; }
 static size_t function_bytes(const pbPolicyFunction *f) {
   if (!f || !f->work_bytes) return 0;
 
-  // One column at a time, and products of as many as are kept.
-  const pbPolicyFunction *rows = pbPolicy_OfRows(f);
-  size_t one = largest(f->work_bytes(f->self, 1), rows->work_bytes ? rows->work_bytes(rows->self, 1) : 0);
-  return f->gather ? largest(one, f->work_bytes(f->self, pb_keptColumns)) : one;
+  // One column at a time, and products of as many as are kept; or of the exact twin.
+  size_t own = f->work_bytes(f->self, 1), twin = function_bytes(f->exact);
+  if (f->gather) own = largest(own, f->work_bytes(f->self, pb_keptColumns));
+  return largest(own, twin);
 }
 
 static double *take(pbArena *a, int count) { return pbArena_Take(a, (size_t)count, sizeof(double)); }
