@@ -21,9 +21,8 @@ static size_t function_bytes(const pbPolicyFunction *f) {
   if (!f || !f->work_bytes) return 0;
 
   // One column at a time, and products of as many as are kept; or of the exact twin.
-  size_t own = f->work_bytes(f->self, 1), twin = function_bytes(f->exact);
-  if (f->gather) own = largest(own, f->work_bytes(f->self, pb_keptColumns));
-  return largest(own, twin);
+  size_t own = largest(f->work_bytes(f->self, 1), function_bytes(f->exact));
+  return f->gather ? largest(own, f->work_bytes(f->self, pb_keptColumns)) : own;
 }
 
 static double *take(pbArena *a, int count) { return pbArena_Take(a, (size_t)count, sizeof(double)); }
