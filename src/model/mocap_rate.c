@@ -35,6 +35,7 @@ static Turn turn_of(const double *before, const double *quat) {
 
   unit_quat(before, q0);
   quat_to_mat(t.before, q0);
+
   // What does not turn does so to the bit.
   bool same = before[0] == quat[0] && before[1] == quat[1] && before[2] == quat[2] && before[3] == quat[3];
   if (same) return t;

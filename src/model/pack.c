@@ -40,6 +40,7 @@ static void put_version(char version[24]) {
   char *point;
   int major = (int)strtol(pbVersion(), &point, 10);
   memset(version, 0, 24);
+
   if (*point == '.') snprintf(version, 24, "%d.%d", major, (int)strtol(point + 1, NULL, 10));
 }
 
