@@ -237,8 +237,8 @@ bool pbTask_MoveMultipliers(pbTask *task, pbMultiplierMove how) {
   return met;
 }
 
-double pbTask_PlainLoss(const pbTask *task) {
-  double sum = pbTask_Prior(task, task->last_z, NULL);
+double pbTask_PlainTerms(const pbTask *task) {
+  double sum = 0;
   for (int t = 0; t < task->trajectory_count; t++) {
     const pbTermSet *set = &task->trajectories[t].terms;
     int terms = task->trajectories[t].test ? 0 : set->count;

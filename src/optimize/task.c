@@ -277,7 +277,7 @@ bool pbTask_Met(const pbTask *task, double value) {
 
   // multipliers may make a loss of any size
   bool plain = stop->has_loss && pbTask_IsConstrained(task) && !pbTask_Sampled(task);
-  double loss = plain ? pbTask_PlainLoss(task) : value;
+  double loss = plain ? pbTask_PlainTerms(task) + pbTask_Prior(task, task->last_z, NULL) : value;
   if (stop->has_loss && !(loss <= stop->loss)) return false;
 
   for (int s = 0; s < stop->term_count; s++) {

@@ -550,7 +550,7 @@ typedef struct pbMultiplierMove {
   bool may_stiffen, to_come;
 } pbMultiplierMove;
 bool pbTask_MoveMultipliers(pbTask *task, pbMultiplierMove how);
-double pbTask_PlainLoss(const pbTask *task);  // of the last evaluation, without multipliers: what results tell
+double pbTask_PlainTerms(const pbTask *task);  // sum at the last evaluation, without multipliers: what results tell
 double pbTerm_WorstToCome(const pbTrajectory *trajectory, const pbTerm *term);  // the largest deviation, likewise
 double pbTask_Stiffness(const pbTask *task);                                    // how many times a weight counts, at most
 const pbTerm *pbTask_WorstConstraint(const pbTask *task);  // by its tolerance, of the last evaluation; NULL: all are met
