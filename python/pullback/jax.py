@@ -285,8 +285,9 @@ def _moving(ways, count):
 def _push_jvp(values, ways, *, spec, given, many):
     count = len(spec.names) + len(spec.params)
     if _moving(ways, count)[0]:
-        raise UnsupportedError("pullback: results of forward mode (jax.jvp, jax.jacfwd) have no derivatives, neither forward over forward "
-                               "nor reverse over forward, and there is no third derivative: take jax.hessian, jax.jvp of jax.grad, or jax.grad of jax.grad")
+        raise UnsupportedError(
+            "pullback: results of forward mode (jax.jvp, jax.jacfwd) have no derivatives, neither forward over forward nor reverse "
+            "over forward, and there is no third derivative: take jax.hessian, jax.jvp of jax.grad, or jax.grad of jax.grad")
     rest = [ad.instantiate_zeros(w) for w in ways[count:]]
     return tuple(_push.bind(*v, spec=spec, given=given, many=many) for v in (values, (*values[:count], *rest)))
 
