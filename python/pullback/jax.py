@@ -285,7 +285,9 @@ def _moving(ways, count):
 def _push_jvp(values, ways, *, spec, given, many):
     count = len(spec.names) + len(spec.params)
     if _moving(ways, count)[0]:
-        raise UnsupportedError("pullback: a third derivative is not there, nor a second one by forward over forward: take jax.hessian, or jax.jvp of jax.grad")
+        raise UnsupportedError(
+            "pullback: results of forward mode (jax.jvp, jax.jacfwd) have no derivatives, neither forward over forward nor reverse "
+            "over forward, and there is no third derivative: take jax.hessian, jax.jvp of jax.grad, or jax.grad of jax.grad")
     rest = [ad.instantiate_zeros(w) for w in ways[count:]]
     return tuple(_push.bind(*v, spec=spec, given=given, many=many) for v in (values, (*values[:count], *rest)))
 
@@ -457,7 +459,8 @@ def rollout(model: Model, qpos: Array, qvel: Array, ctrl: Array | None = None, *
     function's. Points of deformables, what a policy holds and the time begin as in model.init(). Float32 is computed in double, and comes
     back as float32; jax_enable_x64 keeps double.
     Second derivatives are those of Rollout.hvp: forward over reverse (jax.hessian, jax.jvp of jax.grad) and reverse over reverse, by qpos, qvel,
-    act, ctrl, qfrc_applied and xfrc_applied; what has none, forward over forward and third derivatives are UnsupportedError, by name.
+    act, ctrl, qfrc_applied and xfrc_applied; what has none, forward over forward, reverse over forward
+    (jax.grad of jax.jvp) and third derivatives are UnsupportedError, by name.
     Raises ArgumentError for shapes, TypeError for other types or devices, StepError.
     What fails in a compiled program is an error of JAX with the same text.
     """

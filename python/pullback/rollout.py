@@ -481,18 +481,19 @@ class Rollout(RolloutArrays):
         return self._run
 
     # ---- reverse --------------------------------------------------------------------------------------------------------
-    def _cotangent(self, name, value, width):
-        """(array (worlds, rows, width), whether it has a row for every state)."""
+    def _cotangent(self, name, value, width, called=None):
+        """(array (worlds, rows, width), whether it has a row for every state). called: what errors call it."""
+        called = called or f"cotangent of {name}"
         if value is None:
             return None, False
         lead = () if self.batch is None else (self.batch,)
-        a = real(value, f"cotangent of {name}")
+        a = real(value, called)
         last, every = (*lead, *width), (*lead, self.steps + 1, *width)
         if a.shape == last and last != every:
             return a, False
         if a.shape == every:
             return a, True
-        raise ArgumentError(f"cotangent of {name}: expected shape {words(last)} of the last state or {words(every)} of all, found {words(a.shape)}")
+        raise ArgumentError(f"{called}: expected shape {words(last)} of the last state or {words(every)} of all, found {words(a.shape)}")
 
     def _seen(self, bar):
         """Cotangents of outputs (array, whether of every state) without those of the state at which a world failed: nothing was seen of it."""
@@ -572,7 +573,9 @@ class Rollout(RolloutArrays):
             clip: float = 0.0) -> Gradient:
         """Pull cotangents back to the start: the derivative of their inner product with the trajectory. May be called again, from any thread.
 
-        Each is of the last state, (nv,), or of all states, (N + 1, nv), with B before them in a batch; anything else is refused.
+        Each is of the last state, (nv,), or of all states, (N + 1, nv), with B before them in a batch; anything else is refused. Of a
+        world that failed (on_failure="mask") there is no last state: a cotangent of it has no effect and its derivatives are zeros;
+        those of all states act up to there.
 
         qpos, qvel      (nv,) or (N + 1, nv), qpos in the tangent space (Model.to_tangent);  act (na,) or (N + 1, na)
         state           (n,) or (N + 1, n), in the order of Model.tangent_names, in place of the three or added to them
@@ -794,10 +797,13 @@ class Rollout(RolloutArrays):
         wrt         of "ctrl", "qfrc_applied", "xfrc_applied", also of those not passed; None: those that were passed. By the initial state there
                     always is one, by the coordinates w of x0 exp(w) (docs/derivatives.md, 13): so Hessians are symmetric
 
-        It is how vjp(**cotangents) changes along the direction: a Gradient, without params and certificate. It holds the records of all
-        steps of the worlds at work at one time. Raises ArgumentError for what does not fit or after close, UnsupportedError by name: results by
-        parameters (a direction may move them), mocap bodies and commands; gradient "event" and "smooth"; deformables, policies, delays, contact
-        methods other than soft and penalty, noslip_iterations, forces of a medium, contacts of pairs without a closed form.
+        Of a world that failed (on_failure="mask") numbers of the last state have no effect, as in vjp: zeros; those of all
+        states act up to there. At ties and kinks it is that of one side. It is how vjp(**cotangents) changes along the
+        direction: a Gradient, without params and certificate. It holds the records of all steps of the worlds at work at one
+        time. Raises ArgumentError for what does not fit or after close, UnsupportedError by name: results by parameters (a
+        direction may move them), mocap bodies and commands; gradient "event" and "smooth"; deformables, policies, delays,
+        contact methods other than soft and penalty, noslip_iterations, forces of a medium, contacts of pairs without a closed
+        form.
         """
         from .second import hvp
         return hvp(self, direction, cotangents, changes, wrt)

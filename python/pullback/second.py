@@ -1,7 +1,7 @@
 """Hessian-vector products of rollouts: Rollout.hvp."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +35,7 @@ def _read_bars(r: Rollout, bars: object, what: str) -> dict:
     for name in bars:
         if name not in width:
             raise ArgumentError(f"{what}: expected some of {', '.join(width)}, found {name!r}")
-    read = {name: r._cotangent(name, value, width[name]) for name, value in bars.items()}
+    read = {name: r._cotangent(name, value, width[name], f"{what}: {name}") for name, value in bars.items()}
     return {name: r._seen(bar) if name in _OUTPUTS else bar for name, bar in read.items()}
 
 
@@ -53,7 +53,20 @@ def _way(r, direction):
         if name not in (*_STATES, *INPUTS, *_ELSE):
             raise ArgumentError(f"direction: expected some of {', '.join((*_STATES, *INPUTS, 'params'))}, found {name!r}")
     refuse(list(given), "a direction of")
-    return r._read_way(given, direction.get("params") or None)
+    params = direction.get("params")
+    if params is not None and not isinstance(params, Mapping):
+        raise ArgumentError(f"direction of params: expected a dict of arrays by name, found {type(params).__name__}")
+    return r._read_way(given, params or None)
+
+
+def _names(wrt):
+    """Names of what the result is by, of one or of several."""
+    if isinstance(wrt, str):
+        return [wrt]
+    names = list(wrt) if isinstance(wrt, Iterable) else [wrt]
+    if not isinstance(wrt, Iterable) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"wrt: expected a name or several, found {wrt!r}")
+    return names
 
 
 def hvp(r: Rollout, direction: Mapping[str, object], cotangents: Mapping[str, ArrayLike],
@@ -64,7 +77,7 @@ def hvp(r: Rollout, direction: Mapping[str, object], cotangents: Mapping[str, Ar
     way, bars = _way(r, direction), _read_bars(r, cotangents, "cotangents")
     inputs = [name for name in r._wanted(None)[0] if name in INPUTS]
     if wrt is not None:
-        names = [wrt] if isinstance(wrt, str) else list(wrt)
+        names = _names(wrt)
         r._wanted(names)
         refuse(names, "the result by")
         inputs = [name for name in names if name in INPUTS]
@@ -74,7 +87,7 @@ def hvp(r: Rollout, direction: Mapping[str, object], cotangents: Mapping[str, Ar
     # How the loss's gradient by the trajectory changes may be asked for here, along the tangents of the direction.
     if callable(changes):
         changes = changes(r.jvp(**direction))
-    moved = _read_bars(r, changes or {}, "changes")
+    moved = _read_bars(r, {} if changes is None else changes, "changes")
     x0 = np.zeros((count, len(m.tangent_names)))
     rows = {name: 1 if r._bits & r._shared_bit(name) else count for name in inputs}
     out = {name: np.zeros((rows[name], *r._row(name))) for name in inputs}

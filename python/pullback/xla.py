@@ -54,7 +54,7 @@ def host(content: object, work: Callable[..., Sequence[Array]], inputs: Sequence
     """The token and the host of a call; content: all that its work depends on. The same host while one of that content lives."""
     try:
         token = hashlib.blake2b(pickle.dumps(content), digest_size=16).hexdigest()
-    except (TypeError, AttributeError, pickle.PicklingError):  # a function as an option
+    except (TypeError, AttributeError, pickle.PicklingError, UnsupportedError):  # a function, a model without bytes
         token = f"{os.getpid()}-{os.urandom(8).hex()}-{next(_others)}"
     with _lock:
         found = _hosts.get(token)

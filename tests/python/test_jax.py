@@ -2,6 +2,7 @@
 callbacks; the scene of test_contract.py."""
 import gc
 import os
+import pickle
 import statistics
 import subprocess
 import sys
@@ -246,6 +247,8 @@ def test_second_derivatives_that_are_not_there_are_refused_by_name(model, start,
     loss = lambda c, m: (run(model, q, v, a, c, m, f)[1] ** 2).sum()
     by_control = lambda c: loss(c, m)
     for twice, text in ((jax.jacfwd(jax.jacfwd(by_control)), "forward over forward"),
+                        (jax.jacrev(jax.jacfwd(by_control)), "reverse over forward.*jax.jvp of jax.grad"),
+                        (lambda c: jax.grad(lambda c: jax.jvp(by_control, (c,), (jnp.ones_like(c),))[1])(c), "reverse over forward"),
                         (lambda c: jax.hessian(lambda m: loss(c, m))(m), "body_mass has none"),
                         (lambda c: jax.hessian(jax.grad(lambda c: by_control(c)))(c), "third derivative")):
         with pytest.raises(pb.UnsupportedError, match=text):
@@ -482,6 +485,67 @@ def test_parameters_of_one_number(name):
     value = jnp.array(float(model.params[name]))
     for found in (jax.grad(end)(value), jax.jit(jax.grad(end))(value), jax.jvp(end, (value,), (1.,))[1], jax.vmap(jax.grad(end))(value[None])[0]):
         np.testing.assert_allclose(float(found), expected, rtol=1e-12)
+
+
+BLOCK = """<mujoco><asset><mesh name="m" vertex="-.1 0 .03 .1 0 .03 0 .1 .03 0 0 .2"/></asset><worldbody><geom name="ground" type="plane" size="2 2 .1"/>
+<body><freejoint/><geom type="mesh" mesh="m" mass="1"/></body></worldbody></mujoco>"""
+
+CUBE = {"name": "cube", "mesh": {"box": {"size": [.1, .1, .1], "cells": [1, 1, 1]}}, "pos": [0, 0, .3],
+        "energies": [{"energy": "neo_hookean", "parameters": {"young": 1e5, "poisson": .4, "density": 1000}}]}
+
+
+def policy_of(seed=1):
+    return pb.loads(PENDULUM, policy={"observe": [{"qpos": True}, {"qvel": True}], "layers": [{"dense": 1, "init": "uniform"}], "seed": seed})
+
+
+@pytest.mark.parametrize("make", [policy_of, lambda: pb.loads(BLOCK, expose="mesh_vert:m"), lambda: pb.loads(BLOCK, design=True),
+                                  lambda: pb.loads(PENDULUM, deformables={"bodies": [CUBE]})], ids=["policy", "exposed", "design", "deformable"])
+@pytest.mark.parametrize("backend", ["ffi", "callback"])
+def test_models_without_bytes_compile_too(make, backend):
+    """Nothing says what they are but the model itself, which the program keeps alive."""
+    m = make()
+    with pytest.raises(pb.UnsupportedError, match="as bytes"):
+        pickle.dumps(m)
+    s = m.init()
+    v = jnp.array(s.qvel) + .1
+
+    def loss(v):
+        out = pj.rollout(m, s.qpos, v, steps=40, backend=backend)
+        return (out[1] ** 2).sum()
+    one, other = jax.jit(loss), jax.jit(jax.grad(loss))
+    np.testing.assert_allclose(one(v), loss(v), rtol=1e-14)
+    np.testing.assert_array_equal(other(v), jax.grad(loss)(v))
+
+
+@pytest.mark.parametrize("backend", ["ffi", "callback"])
+def test_a_policy_compiles(backend):
+    """Its parameters' gradient; two models that differ in them alone stay two; its Hessian is refused by name."""
+    models = policy_of(1), policy_of(2)
+    weights = jnp.array([[.3, -.2]]).reshape(models[0].params["policy.0.weight"].shape)
+
+    def loss(c, w, m=models[0]):
+        return (pj.rollout(m, jnp.full(1, .3), jnp.zeros(1), c, params={"policy.0.weight": w}, backend=backend)[0][1:] ** 2).sum()
+    c = jnp.full((5, 1), .1)
+    by = jax.jit(jax.grad(loss, argnums=(0, 1)))(c, weights)
+    for found, expected in zip(by, jax.grad(loss, argnums=(0, 1))(c, weights), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    step = np.zeros_like(weights).ravel()
+    step[0] = 1e-5
+    quotient = (loss(c, weights + step.reshape(weights.shape)) - loss(c, weights - step.reshape(weights.shape))) / 2e-5
+    assert abs(np.ravel(by[1])[0] - quotient) <= 1e-6 * abs(quotient) and abs(quotient) > 1e-9
+
+    plain = [float(jax.jit(lambda c, m=m: pj.rollout(m, jnp.full(1, .3), jnp.zeros(1), c, backend=backend)[0][-1, 0])(c)) for m in models]
+    for m, found in zip(models, plain, strict=True):
+        s = m.init()
+        s.qpos = [.3]
+        assert found == m.rollout(s, np.full((5, 1), .1)).qpos[-1, 0]
+    assert plain[0] != plain[1]
+
+    hessian = jax.hessian(lambda c: loss(c, weights))
+    with pytest.raises(pb.UnsupportedError, match="second derivatives of a rollout: a policy has none"):
+        hessian(c)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="second derivatives of a rollout: a policy has none"):
+        jax.block_until_ready(jax.jit(hessian)(c))
 
 
 def test_a_step_refuses_what_it_would_begin_anew():

@@ -149,6 +149,21 @@ def test_a_batch_has_the_products_of_its_worlds(model):
     np.testing.assert_allclose(shared, np.sum(rows, axis=0), rtol=1e-10, atol=1e-12 * np.abs(shared).max())
 
 
+def test_a_world_that_failed_has_no_last_state(model):
+    """As vjp: numbers of the last state have no effect there, those of all states act up to the failure."""
+    start, ctrl, _ = somewhere(model, batch=2)
+    ctrl[1, 5] = 1e300
+    way = np.ones_like(ctrl)
+    with model.rollout(start, ctrl, on_failure="mask") as r:
+        assert list(r.steps_done) == [STEPS, 5]
+        every, bar = np.ones((2, STEPS + 1, model.nv)), np.ones((2, model.nv))
+        last, all_states = (r.hvp({"ctrl": way}, {"qvel": b}, {"qvel": b}) for b in (bar, every))
+        first = r.vjp(qvel=bar, check=False)
+    for g in (last, first):
+        assert g.state[0].any() and g.ctrl[0].any() and not g.state[1].any() and not g.ctrl[1].any()
+    assert all_states.state[1].any() and all_states.ctrl[1, :5].any() and not all_states.ctrl[1, 5:].any()
+
+
 def test_along_parameters(model):
     start, ctrl, rng = somewhere(model)
     mass = np.array(model.params["body_mass"])
@@ -195,13 +210,22 @@ def test_what_is_refused(model):
             (({"speed": 0}, bar), wrong, "found 'speed'"), (({}, {"speed": 0}), wrong, "cotangents: .*found 'speed'"),
             (({}, bar, {"speed": 0}), wrong, "changes: .*found 'speed'"), ((ctrl, bar), wrong, "direction: expected a dict"),
             (({"ctrl": ctrl[0]}, bar), wrong, "direction of ctrl: expected"),
-            (({}, {"qvel": ctrl}), wrong, "cotangent of qvel: expected"), (({"ctrl": np.full_like(ctrl, np.nan)}, bar), wrong, "ctrl")):
+            (({}, {"qvel": ctrl}), wrong, "^cotangents: qvel: expected shape"), (({}, bar, {"qvel": ctrl}), wrong, "^changes: qvel: expected shape"),
+            (({}, {"qvel": 0 * r.qvel + np.nan}), wrong, "^cotangents: qvel: entry"), (({}, bar, {"qvel": r.qvel * np.nan}), wrong, "^changes: qvel: entry"),
+            (({}, bar, lambda t: t.qvel), wrong, "^changes: expected a dict of arrays by name, found ndarray"),
+            (({}, bar, r.qvel), wrong, "^changes: expected a dict"), (({}, bar, lambda t: []), wrong, "^changes: expected a dict"),
+            (({"params": np.ones(3)}, bar), wrong, "^direction of params: expected a dict of arrays by name, found ndarray"),
+            (({"params": []}, bar), wrong, "^direction of params: expected a dict"), (({"ctrl": np.full_like(ctrl, np.nan)}, bar), wrong, "ctrl")):
         with pytest.raises(error, match=text):
             r.hvp(*arguments)
     with pytest.raises(pb.UnsupportedError, match="the result by body_mass has none"):
         r.hvp({"ctrl": ctrl}, bar, wrt=["body_mass"])
     with pytest.raises(KeyError):
         r.hvp({"ctrl": ctrl}, bar, wrt=["no_such"])
+    for wrt in (3, [3], ["ctrl", None]):
+        with pytest.raises(pb.ArgumentError, match="^wrt: expected a name or several, found"):
+            r.hvp({"ctrl": ctrl}, bar, wrt=wrt)
+    assert r.hvp({"ctrl": ctrl}, bar, lambda t: {}).ctrl.shape == ctrl.shape
     r.close()
     with pytest.raises(pb.ArgumentError, match="closed"):
         r.hvp({"ctrl": ctrl}, bar)
