@@ -188,6 +188,13 @@ static pbStatus read_rows(pbTaskReader *r, const json_t *value, States *s) {
              : pbTaskReader_Fail(r, pb_bad_input, "expected states: a \"file\", or rows of qpos, qvel or act; found none");
 }
 
+// Beyond a file's rows there would be one pose for all times.
+static pbStatus check_cover(pbTaskReader *r, const States *s) {
+  double seconds = s->tr->steps * s->timestep;
+  pbStatus status = pbRecording_CheckSpan(r->ctx, s->set, s->time, s->timestep, s->start, s->start + seconds);
+  return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
+}
+
 static pbStatus read_states(pbTaskReader *r, const json_t *value, States *s) {
   const json_t *file = json_object_get(value, "file");
 
@@ -203,6 +210,7 @@ static pbStatus read_states(pbTaskReader *r, const json_t *value, States *s) {
   PB_TRY(pbTaskReader_Real(r, value, "start", &s->start));
   if (!timed) PB_TRY(read_rows(r, value, s));
   PB_TRY(place_states(r, value, s));
+  if (timed && s->tr->given.count) PB_TRY(check_cover(r, s));
   for (int i = 0; i < s->tr->given.count; i++) PB_TRY(read_state(r, s, i));
 
   return pb_ok;
@@ -210,6 +218,9 @@ static pbStatus read_states(pbTaskReader *r, const json_t *value, States *s) {
 
 pbStatus pbTask_ReadStates(pbTaskReader *r, const json_t *value, pbTrajectory *tr) {
   PB_TRY(pbTaskReader_Keys(r, value, states_keys));
+
+  // stages after the first begin at an answer, and may be of another length
+  if (r->laid && r->laid_at > 0) return pb_ok;
   States s = {.tr = tr, .timestep = pbTaskReader_Timestep(r)};
   pbStatus status = read_states(r, value, &s);
 

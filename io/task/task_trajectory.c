@@ -427,6 +427,16 @@ typedef struct Given {
   pbTaskNumbers poses[MOTIONS];  // positions, quaternions, ...; data NULL: not given
 } Given;
 
+// What is kept out of a search begins with none: its own would be ignored, those of all trajectories are the others'.
+static pbStatus fill_states(pbTaskReader *r, const json_t *own, const json_t *root, pbTrajectory *tr) {
+  const json_t *states = member(own, root, "states");
+  if (!states || r->run) return pb_ok;
+  if (!tr->test) return read_part(r, states, "states", states_into, tr);
+  if (!json_object_get(own, "states")) return pb_ok;
+
+  return pbTaskReader_FailAt(r, "states", "a trajectory of role \"test\" is none that a search begins with");
+}
+
 static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t *root, pbTask *task, Given *given,
                                 pbTrajectory *tr) {
   pbContext *ctx = r->ctx;
@@ -451,8 +461,7 @@ static pbStatus fill_trajectory(pbTaskReader *r, const json_t *own, const json_t
   PB_TRY(fill_poses(r, given->poses, task, start.key, tr));
   pbTaskReader_Leave(r);
 
-  const json_t *states = member(own, root, "states");
-  if (states && !r->run) PB_TRY(read_part(r, states, "states", states_into, tr));
+  PB_TRY(fill_states(r, own, root, tr));
 
   // a run has no loss
   pbTermSet_Begin(&tr->terms, ctx, r->model, tr->steps);

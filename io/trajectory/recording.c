@@ -437,6 +437,25 @@ pbStatus pbRecording_StateAt(pbContext *ctx, const pbModel *model, const pbArray
   return status;
 }
 
+pbStatus pbRecording_CheckSpan(pbContext *ctx, const pbArrays *set, const char *time_name, double timestep, double from,
+                               double to) {
+  size_t rows = pbRecording_Rows(set);
+  const pbArray *time;
+  PB_ASSERT(rows > 0 && timestep > 0 && from < to);
+  PB_TRY(pbColumn_Time(ctx, set, time_name, &time));
+  if (!time) return no_times(ctx, set);
+
+  // a log of n rows lasts as long as n of their distances
+  double first = time->reals[0], last = time->reals[rows - 1], apart = rows > 1 ? (last - first) / (double)(rows - 1) : 0;
+  double slack = fmax(fmin(apart, (to - from) / 10), timestep) * (1 + 1e-9);
+  if (first <= from + slack && last >= to - timestep - slack) return pb_ok;
+
+  return pbContext_Fail(ctx, pb_bad_input,
+                        "%s: its rows are from %.12g s to %.12g s; the trajectory is from %.12g s to %.12g s by its clock "
+                        "(\"start\" says when it begins)",
+                        pbArrays_Csv(set)->file, first, last, from, to);
+}
+
 static pbStatus take_trajectory(Taking *t, double timestep) {
   const pbArray *time;
   double *out = NULL;

@@ -23,6 +23,10 @@ PB_NODISCARD pbStatus pbRecording_Read(pbContext *ctx, const pbModel *model, con
 // own gaps.
 PB_NODISCARD pbStatus pbRecording_CheckCover(pbContext *ctx, const char *file, const pbRecorded *recorded,
                                              const pbControlTiming *timing, int steps);
+// pb_bad_input where rows do not cover the times of states from `from` to before `to`, s by the file's clock, but for the mean
+// distance of rows at either end, which is less than a tenth of these or a step: between rows alone is a state known.
+PB_NODISCARD pbStatus pbRecording_CheckSpan(pbContext *ctx, const pbArrays *set, const char *time_name, double timestep,
+                                            double from, double to);
 // The state (pbRecording_State) at any time by the file's clock: on the lines between the samples around it, beyond the first and
 // the last as these are; velocities without columns by the slope of the positions there. Its time stays. time_name: as above.
 PB_NODISCARD pbStatus pbRecording_StateAt(pbContext *ctx, const pbModel *model, const pbArrays *set, const char *time_name,

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/context.h"
+#include "optimize/answer.h"
 #include "optimize/products.h"
 #include "optimize/shoot.h"
 #include "optimize/sweep.h"
@@ -27,7 +28,9 @@ typedef struct Loop {
   bool constrained;
   double gap;        // the largest that is still open; 0: none
   int since, stuck;  // iterations since constraints were last looked at, looks that came to nothing
+  int left;          // given states that it began with
 } Loop;
+enum { left_none, left_open, left_above };  // where gaps stayed open, or closed above the loss of the start
 
 // ---- callbacks of the minimizer -------------------------------------------------------------------------------------
 // An evaluation that meets the criteria ends the run at once, as an interruption that RunLoop understands.
@@ -89,7 +92,7 @@ static void use_of(void *user, const double *gaps) { pbTaskShooting_UseGaps(((Lo
 // ---- the saved state ------------------------------------------------------------------------------------------------
 typedef struct Saved {  // doubles only
   double version, key_high, key_low, simulations, evaluations, met, met_value, first_value, seconds, counted, history_count,
-      history_stride, since, stuck, reserved[2];
+      history_stride, since, stuck, left, reserved[1];
 } Saved;
 enum { SAVED = sizeof(Saved) / sizeof(double), HISTORY = PB_HISTORY_ROWS * 4 };
 
@@ -119,7 +122,8 @@ static void copy_state(Loop *l) {
                  .history_count = task->history.count,
                  .history_stride = task->history.stride,
                  .since = l->since,
-                 .stuck = l->stuck};
+                 .stuck = l->stuck,
+                 .left = l->left};
   double *out = write_numbers(l->state, (const double *)&saved, SAVED);
 
   // In the order that restore_state reads.
@@ -165,6 +169,7 @@ static pbStatus restore_state(Loop *l, const char *file) {
   pbTask_LoadMultipliers(task, in);
   l->since = (int)saved.since;
   l->stuck = (int)saved.stuck;
+  l->left = saved.left == left_open || saved.left == left_above ? (int)saved.left : left_none;
 
   return pbOptimizer_Restore(l->optimizer, in + pbTask_MultiplierNumbers(task));
 }
@@ -374,30 +379,6 @@ static void tell_verdict(const Loop *l, pbRunResult *result) {
   result->notes = v->notes;
 }
 
-// The loss once more at a finer time step; a simulation that fails there is reported as not confirmed.
-static pbStatus confirm_result(pbTask *task, pbRunResult *result) {
-  if (task->confirm <= 1) return pb_ok;
-
-  pbStatus status = pbTask_Confirm(task, task->result_z, &result->confirm_loss, &result->confirm_timestep);
-  result->confirmed_run = status == pb_ok;
-  if (status == pb_not_finite || status == pb_no_convergence || status == pb_singular) return pb_ok;
-  return status;
-}
-
-// With draws that change: loss and criteria by those that results are told by.
-static pbStatus evaluate_answer(pbTask *task, pbRunResult *result) {
-  if (!task->sample.fresh || task->met) return pb_ok;
-
-  // As if found there: what is reported is this point's.
-  PB_TRY(pbTask_Loss(task, task->result_z, &result->loss, NULL));
-  task->met = pbTask_Met(task, result->loss);
-  task->met_value = result->loss;
-  memcpy(task->met_z, task->result_z, (size_t)task->n * sizeof(double));
-  result->met = task->met;
-
-  return pb_ok;
-}
-
 static void find_no_noise(pbRunResult *result) {
   result->noise = (pbNoise){.time = INFINITY, .step = -1, .window = INFINITY};
   result->noise_trajectory = -1;
@@ -413,22 +394,6 @@ static pbStatus look_for_noise(const Loop *l, pbRunResult *result) {
   if (!by_gradients || result->met || task->verdict.outcome == pb_runNoInfluence || pbTask_IsTruncated(task)) return pb_ok;
 
   return pbTask_Noise(task, task->result_z, &result->noise, &result->noise_trajectory);
-}
-
-// What is kept out of a fit may fail by itself: then its loss is not known.
-static pbStatus test_answer(pbTask *task, pbRunResult *result) {
-  pbStatus status = pbTask_Test(task, task->result_z, &result->test_loss);
-  if (status == pb_ok || status == pb_no_memory || status == pb_interrupted) return status;
-
-  result->test_loss = INFINITY;
-
-  return pb_ok;
-}
-
-// A Jacobian that cannot be had is said; the answer stays.
-static pbStatus look_how_sure(pbTask *task, pbRunResult *result) {
-  pbStatus status = pbTask_Uncertainty(task, task->result_z, &result->uncertainty);
-  return status == pb_no_memory || status == pb_interrupted ? status : pb_ok;
 }
 
 // The verdict was of the loss with multipliers, which are none of the answer's; then the answer has constraints that are met,
@@ -453,6 +418,16 @@ static void tell_gaps(const Loop *l) {
   if (v->outcome != pb_runIterationLimit) v->outcome = pb_runStalled;
   snprintf(v->reason, sizeof v->reason,
            "the given states have become no run: gaps between them are open, the largest %.3g; the answer is the start", l->gap);
+}
+
+// A search that went on without its states.
+static void tell_left(const Loop *l) {
+  pbVerdict *v = &l->task->verdict;
+  size_t used = strlen(v->reason);
+  if (!l->left || !used) return;
+
+  snprintf(v->reason + used, sizeof v->reason - used, "; %s, and the search went on from the start as it runs",
+           l->left == left_open ? "the given states became no run" : "the given states led to no run better than the start");
 }
 
 // Along a motion that is unstable gradients by single controls are noise where the plan's feedback still tells what is to gain.
@@ -487,7 +462,7 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
   int64_t simulations = task->simulations, evaluations = task->evaluations;
   task->sample.iteration = 0;
   write_result(l, &i, result);
-  PB_TRY(evaluate_answer(task, result));
+  PB_TRY(pbAnswer_Evaluate(task, result));
   if (!isfinite(result->loss) && l->gap > 0)
     return pbContext_Fail(task->ctx, pb_no_convergence,
                           "%.400s: the start cannot be run, and its states have become no run: gaps between them are open, the "
@@ -507,13 +482,14 @@ static pbStatus conclude_run(Loop *l, pbRunResult *result) {
     if (status == pb_ok) pbTask_KeepMultipliers(task);
   }
   if (l->constrained) pbTask_ClearMultipliers(task);
-  if (status == pb_ok && !task->passing) status = confirm_result(task, result);
+  if (status == pb_ok && !task->passing) status = pbAnswer_Confirm(task, result);
   if (status == pb_ok) status = pbTask_Loss(task, task->result_z, &loss, NULL);
   if (status == pb_ok && l->constrained) result->loss = loss;
   if (status == pb_ok && l->constrained) tell_constraints(l);
+  tell_left(l);
   tell_verdict(l, result);
-  if (status == pb_ok && !task->passing) status = test_answer(task, result);
-  if (status == pb_ok && task->uncertain && !task->passing) status = look_how_sure(task, result);
+  if (status == pb_ok && !task->passing) status = pbAnswer_Test(task, result);
+  if (status == pb_ok && task->uncertain && !task->passing) status = pbAnswer_LookHowSure(task, result);
   task->simulations = simulations;
   task->evaluations = evaluations;
 
@@ -556,17 +532,6 @@ static pbStatus leave_saddle(Loop *l, bool *again) {
   return pb_ok;
 }
 
-// Terms of a point at which the loss cannot be had again.
-static void forget_terms(pbTask *task) {
-  for (int t = 0; t < task->trajectory_count; t++) {
-    pbTermSet *set = &task->trajectories[t].terms;
-    for (int k = 0; k < set->count; k++) {
-      set->terms[k].value = NAN;
-      set->terms[k].deviation = NAN;
-    }
-  }
-}
-
 // A run that ends for want of memory or room, or by a fault of whoever evaluates the loss, has a result, too: the best so far.
 // Returns what it ended with, in its words.
 static pbStatus save_best(Loop *l, pbStatus ended, pbRunResult *result) {
@@ -594,29 +559,12 @@ static pbStatus save_best(Loop *l, pbStatus ended, pbRunResult *result) {
   int64_t simulations = task->simulations, evaluations = task->evaluations;
   task->progress = NULL;
   task->sample.iteration = 0;
-  if (pbTask_Loss(task, task->result_z, &loss, NULL) != pb_ok) forget_terms(task);
+  if (pbTask_Loss(task, task->result_z, &loss, NULL) != pb_ok) pbAnswer_ForgetTerms(task);
   task->simulations = simulations;
   task->evaluations = evaluations;
   tell_verdict(l, result);
 
   return pbContext_Fail(task->ctx, ended, "%s", v->reason);
-}
-
-// The terms at z, by no evaluation of the search.
-static pbStatus evaluate_aside(pbTask *task, const double *z) {
-  int64_t simulations = task->simulations, evaluations = task->evaluations;
-  bool watch = task->watch;
-  double value;
-
-  // criteria end a search at its own evaluations
-
-  task->watch = false;
-  pbStatus status = pbTask_Loss(task, z, &value, NULL);
-  task->watch = watch;
-  task->simulations = simulations;
-  task->evaluations = evaluations;
-
-  return status;
 }
 
 // Constraints that are met where the search has come to its end are done with; else their multipliers move, and it goes on.
@@ -629,7 +577,7 @@ static pbStatus look_at_constraints(Loop *l, bool *again) {
   if (l->gap > 0) return pb_ok;
 
   // nothing but multipliers could help what has no iteration left to make
-  PB_TRY(evaluate_aside(l->task, i.best));
+  PB_TRY(pbAnswer_TermsAside(l->task, i.best));
 
   // multipliers are those of the search that has come to its end, and stay
   if (ended && !pbTask_WorstConstraint(l->task)) return pb_ok;
@@ -647,10 +595,31 @@ static pbStatus look_at_constraints(Loop *l, bool *again) {
   return pb_ok;
 }
 
+// Given states that have led nowhere: to no run, or to none that is better than the start. That, which can be run, is searched
+// from as if there had been none.
+static bool leave_states(Loop *l) {
+  pbTask *task = l->task;
+  pbIterate i = pbOptimizer_Get(l->optimizer);
+  PB_ASSERT(l->left >= left_none && l->left <= left_above);
+  if (l->left || !count_gaps(l) || task->met || i.outcome == pb_running || i.iteration >= l->iterations) return false;
+  if (!isfinite(i.best_value) || !pbAnswer_IsStart(task, i.best)) return false;
+
+  l->left = l->gap > 0 ? left_open : left_above;
+  memcpy(task->met_z, i.best, (size_t)task->n * sizeof(double));
+  pbOptimizer_Anew(l->optimizer, task->met_z);
+  l->since = l->stuck = 0;
+  copy_state(l);
+
+  return true;
+}
+
 static pbStatus run_to_end(Loop *l, const pbRunStore *store, double save_seconds) {
   bool again = true;
   while (again) {
     PB_TRY(run_iterations(l, store, save_seconds));
+    again = leave_states(l);
+    if (again) continue;
+
     PB_TRY(look_at_constraints(l, &again));
     if (!again) PB_TRY(leave_saddle(l, &again));
   }

@@ -439,6 +439,154 @@ static void test_stages(void **state) {
   free(rest);
 }
 
+// A path along which the poles are held out sideways: its gaps do not close.
+static pbTask *hold_sideways(pbContext *ctx, const char *more, bool given) {
+  static const double sideways[] = {0, 4.4, 0.6};
+  char *states = pass(sideways, upright, 3, 120, ""), *rest = calloc(most_text, 1);
+  snprintf(rest, most_text,
+           "\"steps\": 120, \"init\": {\"qpos\": [0, 4.4, 0.6]}, \"loss\": [{\"qpos\": true, \"at\": \"all\", \"target\": [0, "
+           "3.141592653589793, 0]}, {\"qvel\": true, \"at\": \"all\", \"weight\": 0.1}, {\"control\": true, \"at\": \"all\", "
+           "\"weight\": 0.01}%s], " ILQR "%s%s",
+           more, given ? ", " : "", given ? states : "");
+  pbTask *task = parse(ctx, POLES, rest);
+  free(states);
+  free(rest);
+  return task;
+}
+
+// States that become no run: the search goes on from the start and ends where one without them does, to the bit, also after
+// interruptions and on threads, and says so.
+static void test_states_that_become_no_run(void **state) {
+  const char *file = "pb_test_gaps_state.npy", *why = "; the given states became no run, and the search went on from the start";
+  pbRunResult alone, result;
+  pbTask *plain = hold_sideways(*state, "", false), *task = hold_sideways(*state, "", true);
+  good(*state, pbTask_Run(plain, &(pbRunOptions){.iterations = 30}, &alone));
+
+  // so many were made for the states
+  int more = 0;
+  result.loss = INFINITY;
+  while (result.loss != alone.loss && more < 10)
+    good(*state, pbTask_Run(task, &(pbRunOptions){.iterations = 30 + ++more}, &result));
+  for (int threads = 0; threads <= 3; threads += 3) {
+    pbPool *pool = NULL;
+    if (threads) good(*state, pbPool_Create(*state, threads, &pool));
+    if (threads) good(*state, pbTask_UsePool(task, pool));
+    good(*state, pbTask_Run(task, &(pbRunOptions){.iterations = 30 + more}, &result));
+    print_message("%s: loss %.9g in %d iterations, alone %.9g in %d\n", result.reason, result.loss, result.iterations, alone.loss,
+                  alone.iterations);
+    assert_non_null(strstr(result.reason, why));
+    assert_true(result.loss == alone.loss && result.iterations > alone.iterations && result.loss < result.start_loss);
+    assert_memory_equal(result.z, alone.z, 120 * sizeof(double));
+    if (threads) good(*state, pbTask_UsePool(task, NULL));
+    pbPool_Destroy(pool);
+  }
+
+  // stopped before each iteration once
+  Stopper stopper = {0, 2};
+  pbRunOptions options = {.iterations = 30 + more,
+                          .state_file = file,
+                          .resume = true,
+                          .save_seconds = 1e-9,
+                          .progress = count_calls,
+                          .user = &stopper};
+  pbStatus status = pb_interrupted;
+  unlink(file);
+  int iterations = result.iterations;
+  for (int rounds = 0; status == pb_interrupted && rounds < 1000; rounds++) {
+    stopper.calls = 0;
+    stopper.stop_at += rounds % 2;
+    status = pbTask_Run(task, &options, &result);
+  }
+  good(*state, status);
+  assert_true(result.resumed && result.iterations == iterations && result.loss == alone.loss);
+  assert_non_null(strstr(result.reason, why));
+  assert_memory_equal(result.z, alone.z, 120 * sizeof(double));
+  unlink(file);
+  pbTask_Destroy(task);
+  pbTask_Destroy(plain);
+}
+
+// Rows are those of the first stage, whose length is its own; so is what is wrong with them.
+static void test_states_of_a_shorter_stage(void **state) {
+  for (int wrong = 0; wrong < 2; wrong++) {
+    char *states = pass(hanging, upright, 3, wrong ? 150 : 140, ""), *text = calloc(most_text, 1);
+    snprintf(text, most_text,
+             "{" POLES ", \"steps\": 150, " SWING ", " ILQR
+             ", %s, \"stages\": [{\"steps\": 140, \"optimizer\": {\"iterations\": 150}}, {\"optimizer\": {\"iterations\": 3}}]}",
+             states);
+    pbTask *task = NULL;
+    pbRunResult result;
+    pbStatus status = pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task);
+    assert_int_equal(status, wrong ? pb_bad_input : pb_ok);
+    const char *why = "states.qpos: expected a row for each of the states 0 .. 140 of 3 numbers, found 151 of 3";
+    if (wrong) assert_non_null(strstr(pbContext_Error(*state), why));
+    else {
+      good(*state, pbTask_Run(task, &(pbRunOptions){0}, &result));
+
+      // a search from the run would begin, and be, elsewhere
+      assert_int_equal(pbTask_Stage(task, 0).steps, 140);
+      assert_true(pbTask_Stage(task, 0).loss < pbTask_Stage(task, 0).start_loss);
+      assert_true(result.loss <= result.start_loss);
+      assert_int_equal(task->trajectories[0].given.count, 0);
+    }
+    pbTask_Destroy(task);
+    free(states);
+    free(text);
+  }
+}
+
+// A file that begins too late or ends too early has no states for all times; one row less than the end is a log of that length.
+static void test_files_cover_the_trajectory(void **state) {
+  static const struct {
+    double first, last, apart;
+    const char *start, *why;
+  } cases[] = {{0, 2, 0.02, "0", NULL},
+               {0, 1.98, 0.02, "0", NULL},
+               {0, 1.9, 0.1, "0", NULL},
+               {3, 5, 0.1, "3", NULL},
+               {0, 2, 2, "0", NULL},
+               {0, 1, 0.02, "0", "its rows are from 0 s to 1 s; the trajectory is from 0 s to 2 s by its clock"},
+               {0, 1, 1, "0", "its rows are from 0 s to 1 s; the trajectory is from 0 s to 2 s"},
+               {0, 0, 1, "0", "its rows are from 0 s to 0 s; the trajectory is from 0 s to 2 s"},
+               {0, 2, 0.02, "0.5", "its rows are from 0 s to 2 s; the trajectory is from 0.5 s to 2.5 s"},
+               {1, 3, 0.02, "0", "its rows are from 1 s to 3 s; the trajectory is from 0 s to 2 s"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *csv = "pb_test_gaps.csv";
+    FILE *file = fopen(csv, "w");
+    assert_non_null(file);
+    fprintf(file, "time,x,a,b\n");
+    int rows = 1 + (int)lround((cases[i].last - cases[i].first) / cases[i].apart);
+    for (int k = 0; k < rows; k++) fprintf(file, "%.9g,%.9g,0,0\n", cases[i].first + k * cases[i].apart, 0.01 * k);
+    fclose(file);
+
+    char text[4096];
+    pbTask *task = NULL;
+    snprintf(text, sizeof text, "{" POLES ", \"steps\": 100, " SWING ", " ILQR ", \"states\": {\"file\": \"%s\", \"start\": %s}}",
+             csv, cases[i].start);
+    pbStatus status = pbTask_Parse(*state, text, strlen(text), ".", "test.json", &task);
+    assert_int_equal(status, cases[i].why ? pb_bad_input : pb_ok);
+    if (cases[i].why && !strstr(pbContext_Error(*state), cases[i].why)) fail_msg("%s", pbContext_Error(*state));
+    pbTask_Destroy(task);
+    unlink(csv);
+  }
+}
+
+// Of what is kept out of the search; states for all trajectories are for those that are searched.
+static void test_a_test_has_no_states(void **state) {
+  static const char rows[] = "\"states\": {\"qpos\": [[0, 0, 0], [0, 1, 0], [0, 0, 0]]}";
+  for (int own = 0; own < 2; own++) {
+    char text[4096];
+    pbTask *task = NULL;
+    snprintf(text, sizeof text,
+             "{" POLES ", \"steps\": 2, " SWING ", " ILQR "%s%s, \"trajectories\": [{}, {\"role\": \"test\"%s%s}]}",
+             own ? "" : ", ", own ? "" : rows, own ? ", " : "", own ? rows : "");
+    assert_int_equal(pbTask_Parse(*state, text, strlen(text), NULL, "test.json", &task), own ? pb_bad_input : pb_ok);
+    if (own) assert_non_null(strstr(pbContext_Error(*state), "trajectories[1].states: a trajectory of role \"test\""));
+    else assert_true(task->trajectories[0].given.count == 1 && task->trajectories[1].given.count == 0);
+    pbTask_Destroy(task);
+  }
+}
+
 // Gaps that are open when iterations are used up: the answer is the start, and the reason says so.
 static void test_open_gaps_are_told(void **state) {
   pbTask *task = swing_up(*state, "");
@@ -547,6 +695,10 @@ int main(void) {
                                      cmocka_unit_test(test_threads_and_memory_change_no_bit),
                                      cmocka_unit_test(test_an_interrupted_run_loses_nothing),
                                      cmocka_unit_test(test_stages),
+                                     cmocka_unit_test(test_states_that_become_no_run),
+                                     cmocka_unit_test(test_states_of_a_shorter_stage),
+                                     cmocka_unit_test(test_files_cover_the_trajectory),
+                                     cmocka_unit_test(test_a_test_has_no_states),
                                      cmocka_unit_test(test_open_gaps_are_told),
                                      cmocka_unit_test(test_memory_that_is_not_there),
                                      cmocka_unit_test(test_quaternions),
