@@ -441,7 +441,7 @@ static pbStatus check_kinds(pbTaskReader *r, const json_t *root) {
   } table[] = {{"o",
                 "an object {...}",
                 {"options", "contact", "parameters", "mocap", "optimizer", "stop", "gradient", "sample", "episode", "train",
-                 "audit", "urdf", "control"}},
+                 "audit", "urdf", "control", "states"}},
                {"a", "a list [...]", {"expose", "trajectories", "variables", "loss"}},
                {"s", "a text", {"model", "constants", "mode"}},
                {"n", "a number", {"steps", "duration", "seed"}},

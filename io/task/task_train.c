@@ -494,6 +494,8 @@ static bool is_zero(const json_t *value) {
 // In a training the policy alone acts, and noise: controls that the file adds in other commands would change what it learns from.
 static pbStatus check_controls(pbTaskReader *r, const json_t *object) {
   const json_t *controls = json_object_get(object, "controls");
+  if (json_object_get(object, "states"))
+    return pbTaskReader_FailAt(r, "states", "a training has none: its episodes begin with \"init\", and run");
   if (!controls || is_zero(controls)) return pb_ok;
   return pbTaskReader_FailAt(r, "controls", "a training has none: its policy acts alone; expected zeros, or nothing");
 }

@@ -1039,7 +1039,7 @@ def test_a_derivative_that_does_not_exist_is_named(run, tmp_path, arm):
     for command in ("jacobian", "simulate"):
         assert re.search(r"step \d+ of 9: .*joint '.*'. bec.me.*grows beyond bounds", refuse(run, tmp_path, 4, command, arm, "--steps", 9, "--init", tmp_path / "x.npz"))
     assert "grows beyond bounds" in run("check", arm, "--horizon", 9, "--init", tmp_path / "x.npz", code=4).stderr
-    task = write_task(tmp_path, parameters={"actuator_armature": [1e308, 1e308]}, steps=3, variables=[{"state": "qvel"}], optimizer={"method": "gauss-newton"}, loss=[{"qpos": True}])
+    task = write_task(tmp_path, parameters={"wind": [1e200, 1e200, 1e200]}, steps=3, variables=[{"parameter": "density"}], optimizer={"method": "lbfgs"}, loss=[{"qpos": True}])
     assert "no point could be evaluated" in refuse(run, tmp_path, 4, "optimize", task)
 
 

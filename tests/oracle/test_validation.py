@@ -197,7 +197,11 @@ def test_a_share_that_ends_ends_its_programs(project):
     cases.write_text(cases.read_text() + "D1,2.0,x,,\n")
     in_git(path)
     lives = lambda: os.path.exists(f"/proc/{(path / 'pid').read_text()}")
-    assert "its share of 2 s is over" in run("--part", "1/1")[1] and not lives()  # the deadline
+    for _ in range(5):  # the deadline; on a machine that is at work it may come before the program
+        assert "its share of 2 s is over" in run("--part", "1/1")[1]
+        if (path / "pid").exists():
+            break
+    assert not lives()
     first = int((path / "at").read_text())
     assert 1 <= first < 25
 
