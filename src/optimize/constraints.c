@@ -95,8 +95,9 @@ void pbTask_ForgetMultipliers(pbTask *task) {
 
 const double *pbTask_Multipliers(const pbTask *task, int i, size_t *times, size_t *components) {
   int t = 0;
-  PB_ASSERT(i >= 0 && i < pbTask_TermCount(task));
+  PB_ASSERT(i >= 0);
   while (i >= task->trajectories[t].terms.count) i -= task->trajectories[t++].terms.count;
+  PB_ASSERT(t < task->trajectory_count);
 
   const pbTerm *term = &task->trajectories[t].terms.terms[i];
   bool known = term->constraint && term->constraint->known;
