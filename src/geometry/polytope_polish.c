@@ -436,6 +436,18 @@ static int face_across(const polishing *p, int box[4], const int **around) {
   return h->first[face + 1] - h->first[face];
 }
 
+// Are the corners of a face level with its normal? A hull's polygons may be of triangles that are level but nearly.
+static bool is_level(const polishing *p, int sides, const int *around) {
+  double low = INFINITY, high = -INFINITY;
+  for (int k = 0; k < sides; k++) {
+    double corner[3];
+    corner_at(p, around[k], corner);
+    low = fmin(low, v3_dot(p->out->u, corner));
+    high = fmax(high, v3_dot(p->out->u, corner));
+  }
+  return high - low <= WINS * p->pair->scale;
+}
+
 // The ends of that side of a face that a point is furthest beyond; where it is beyond none they stay.
 static void beyond_side(const polishing *p, int sides, const int *around, const double point[3], int end[2]) {
   double best = BESIDE * p->pair->scale;
@@ -487,6 +499,12 @@ static void toward_touching(const polishing *p, int from[TOWARD]) {
   int box[4], sides = face_across(p, box, &around);
   double m[3], point[3], end[3];
   if (!sides) return;
+
+  // Of a polygon that is not level the triangle that this is the normal of.
+  if (p->out->kind == pb_roundFace && !is_level(p, sides, around)) {
+    around = p->out->id;
+    sides = 3;
+  }
 
   round_point(p, u, m, point);
   if (p->out->kind == pb_roundCap) v3_copy(point, p->center);
