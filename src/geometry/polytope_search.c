@@ -13,6 +13,7 @@
 #define EQUAL    1e-11  // of the scale: a plainer normal is taken where it is as deep
 #define APART    1e-9   // of the scale: boxes must be further apart
 #define TOUCHING 1e-6   // of the scale: shapes nearer than this
+#define UNEVEN   1e-7  // of the scale: what a face that carries the normal may lack of the distance, of corners in single precision
 #define LEVEL    1e-10  // sine of the angle of faces that lie on each other: tilted by more one of them is deeper
 #define LIES     1e-3   // of the scale: how far apart in height the corners of a face are that lies on a field
 #define SINKS    1e-2   // of the scale: and how far it sinks in at most
@@ -465,11 +466,12 @@ static bool nearest_is_over(const pbPolytopePair *pair, int k, const pbFlat *fla
 // What is next to 0 of M is of a face of one of the shapes, or 0 is over its border but for rounding: that carries the normal.
 // (The search for the point next to 0 stops where distances are equal: an angle may be off by the root of what that is.)
 static void find_level(pbPolytopePair *pair, pbPolytopeNormal *out) {
-  double angle = pb_rounding(pair->scale, pair->away) / out->dist, deepest = 0;
+  double angle = pb_rounding(pair->scale, pair->away) / out->dist, deepest = UNEVEN * pair->scale - out->dist;
 
   // Of shapes that touch the direction may be rounding and see them overlap: a face that sees less of that is the better one.
-  if (out->dist < TOUCHING * pair->scale) deepest = fmax(0, pbPolytope_Sigma(pair, out->n));
-  bool overlap = deepest > EQUAL * pair->scale;
+  bool touching = out->dist < TOUCHING * pair->scale;
+  if (touching) deepest = fmax(0, pbPolytope_Sigma(pair, out->n));
+  bool overlap = touching && deepest > EQUAL * pair->scale;
 
   for (int k = 0; k < 2; k++) {
     pbPolytopeNormal face = *out;
