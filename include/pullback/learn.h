@@ -50,9 +50,17 @@ typedef struct pbTrainRow {
   double score;    // mean loss over the evaluation's episodes; NaN where there was none
   double alive;    // share of them that did not end before their time; NaN
   double dropped;  // worlds that diverged in the update, and were left out of it
+  double length;   // s, mean of the evaluation's episodes up to their end; NaN
+  double success;  // share of them that were a success; NaN where nothing says what is one
 } pbTrainRow;
 enum { PB_TRAIN_COLUMNS = sizeof(pbTrainRow) / sizeof(double) };
-PB_API const char *pbTrainRow_Name(int column);              // "update", "robot_steps", "loss", ...; NULL behind the last
+PB_API const char *pbTrainRow_Name(int column);  // "update", "robot_steps", "loss", ...; NULL behind the last
+// The columns of a table: those of a row, and behind them for each term of the loss "loss:NAME" and "evaluated:NAME", what it costs
+// a decision in the update and in the evaluation (decisions that were made; NaN where there was none, and in updates of es and
+// sep-cma). Terms of one name are told apart by " 2", " 3", ... name: at least 160 characters.
+PB_API int pbTrain_ColumnCount(const pbTrain *train);
+PB_API const char *pbTrain_ColumnName(const pbTrain *train, int column, char *name, size_t size);  // "" for another number
+PB_API double pbTrain_Number(const pbTrain *train, int row, int column);                           // NaN for other numbers
 PB_API void pbTrain_Table(const pbTrain *train, FILE *out);  // all rows as CSV with these names; empty where a number is none
 PB_API int pbTrain_RowCount(const pbTrain *train);
 PB_API const pbTrainRow *pbTrain_Rows(const pbTrain *train);
@@ -82,7 +90,8 @@ typedef struct pbTrainResult {
   double score, alive;  // of the best policy, by evaluations from starts drawn as those of training are
   double first_score;   // of the policy that training began with
   double seconds;
-  double dropped;  // worlds that diverged and were begun anew, in all
+  double dropped;          // worlds that diverged and were begun anew, in all
+  double length, success;  // of the best policy, as in a row
   bool resumed;
   // Of methods that differentiate (bptt, shac): how far gradients reach within a window, after the last update, from where worlds
   // are: the median of those in which they are noise, where that is at least half of those that were looked at; else step -1.

@@ -208,6 +208,7 @@ pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
                           error.text, advice);
   }
 
+  r->trains = json_object_get(*root, "train") != NULL;
   if (json_is_object(*root)) return pb_ok;
   json_decref(*root);
   *root = NULL;

@@ -295,6 +295,41 @@ static pbStatus read_ramps(pbTaskReader *r, const json_t *train, pbTrain *t) {
   return pb_ok;
 }
 
+// ---- weights on their way ---------------------------------------------------------------------------------------------
+static pbStatus read_schedule(pbTaskReader *r, const json_t *object, pbSchedule *s) {
+  static const pbTaskKey keys[] = {PB_KEY("from", Real, pbSchedule, from), PB_KEY("begin", Real, pbSchedule, begin),
+                                   PB_KEY("end", Real, pbSchedule, end), PB_KEYS_END};
+  pbTaskReader_Enter(r, "schedule");
+  PB_TRY(pbTaskReader_Fill(r, object, keys, s));
+  if (!json_object_get(object, "from"))
+    return pbTaskReader_Fail(r, pb_bad_input, "\"from\" is missing: the weight that the training begins with");
+  if (!(0 <= s->begin && s->begin <= s->end && s->end <= 1))
+    return pbTaskReader_Fail(r, pb_bad_input, "expected 0 <= begin <= end <= 1: shares of the updates");
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus read_schedules(pbTaskReader *r, const json_t *loss, pbTrain *t) {
+  const json_t *term;
+  size_t i;
+  t->schedule = pbContext_AllocArray(r->ctx, json_array_size(loss) + 1, sizeof *t->schedule);
+  if (!t->schedule) return pbTaskReader_Fail(r, pb_no_memory, "no memory for schedules");
+
+  pbTaskReader_Enter(r, "loss");
+  json_array_foreach(loss, i, term) {
+    const json_t *object = json_object_get(term, "schedule");
+    if (!object) continue;
+
+    pbTaskReader_EnterAt(r, i);
+    pbSchedule *s = &t->schedule[t->schedules++];
+    *s = (pbSchedule){.term = (int)i, .own = t->cost.terms[i].weight, .end = 1};
+    PB_TRY(read_schedule(r, object, s));
+    pbTaskReader_Leave(r);
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
 // ---- train ------------------------------------------------------------------------------------------------------------
 static pbStatus read_method(pbTaskReader *r, const json_t *object, pbTrainMethod *method) {
   const char *word = NULL;
@@ -418,24 +453,36 @@ static pbStatus read_spread(pbTaskReader *r, const json_t *object, pbTrain *t) {
 static pbStatus read_terms(pbTaskReader *r, const json_t *list, const char *key, pbTermSet *set) {
   pbTaskReader_Enter(r, key);
   pbTermSet_Begin(set, r->ctx, r->model, 0);
+  r->learning = true;
   PB_TRY(pbTask_ReadLoss(r, list, set));
+  r->learning = false;
+
+  // conditions are what they are throughout
+  for (size_t i = 0; strcmp(key, "loss") != 0 && i < json_array_size(list); i++) {
+    pbTaskReader_EnterAt(r, i);
+    if (json_object_get(json_array_get(list, i), "schedule"))
+      return pbTaskReader_FailAt(r, "schedule", "only terms of the loss have one");
+    pbTaskReader_Leave(r);
+  }
   PB_TRY(pbTermSet_Finish(set));
 
   // not known of a single state of the closed loop
   if (set->uses[pb_observedControl])
     return pbTaskReader_Fail(
         r, pb_unsupported,
-        "\"control\" is what is given from outside, not what the policy puts out: observe that by a sensor, such "
-        "as actuatorfrc");
+        "\"control\" is what is given from outside, not what the policy puts out: that is \"decision\", and what comes of it "
+        "a sensor, such as actuatorfrc");
   pbTaskReader_Leave(r);
 
   return pb_ok;
 }
 
 static pbStatus read_episode(pbTaskReader *r, const json_t *root, pbTrain *t) {
-  static const char *const keys[] = {"seconds", "done", "spread", NULL};
-  const json_t *object = json_object_get(root, "episode"), *done = json_object_get(object, "done");
+  static const char *const keys[] = {"seconds", "done", "success", "spread", NULL};
+  const json_t *object = json_object_get(root, "episode"), *done = json_object_get(object, "done"),
+               *success = json_object_get(object, "success");
   pbTermSet_Begin(&t->end, r->ctx, r->model, 0);
+  pbTermSet_Begin(&t->success, r->ctx, r->model, 0);
   if (!object) return pb_ok;
 
   // how long, from where, and what ends one before its time
@@ -446,6 +493,7 @@ static pbStatus read_episode(pbTaskReader *r, const json_t *root, pbTrain *t) {
     return pbTaskReader_FailAt(r, "seconds", "expected a positive number");
   PB_TRY(read_spread(r, json_object_get(object, "spread"), t));
   if (done) PB_TRY(read_terms(r, done, "done", &t->end));
+  if (success) PB_TRY(read_terms(r, success, "success", &t->success));
   pbTaskReader_Leave(r);
 
   return pb_ok;
@@ -512,6 +560,7 @@ static pbStatus check_all_controls(pbTaskReader *r, const json_t *root) {
 // ---- the whole --------------------------------------------------------------------------------------------------------
 static pbStatus read_learning(pbTaskReader *r, const json_t *root, pbTrain *t) {
   PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));
+  PB_TRY(read_schedules(r, json_object_get(root, "loss"), t));
   PB_TRY(read_train(r, root, t));
   return read_episode(r, root, t);
 }

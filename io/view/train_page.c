@@ -9,34 +9,31 @@
 #include "io/view/scene.h"
 
 enum { MOST_POINTS = 2000, CURVE_ROOM = MOST_POINTS + 2, MOST_STEPS = 1000000, FRAMES_PER_SECOND = 120 };
-enum { EVALUATED = 5 };  // of the columns
+enum { EVALUATED = 5, DROPPED = 7, NAME_ROOM = 200 };  // of the columns
 
 // Columns of a row, as the CSV has them, in words.
-static const char *const titles[PB_TRAIN_COLUMNS] = {
-    [2] = "loss a decision, mean over the worlds", [3] = "norm of the gradient",
-    [4] = "mean squared error of the critic",      [EVALUATED] = "loss a decision, mean over evaluated episodes",
-    [6] = "share of them that last to the end",    [7] = "worlds that diverged"};
-
-static double column(const pbTrainRow *row, int k) {
-  double values[PB_TRAIN_COLUMNS];
-  memcpy(values, row, sizeof values);
-  return values[k];
-}
+static const char *const titles[PB_TRAIN_COLUMNS] = {[2] = "loss a decision, mean over the worlds",
+                                                     [3] = "norm of the gradient",
+                                                     [4] = "mean squared error of the critic",
+                                                     [EVALUATED] = "loss a decision, mean over evaluated episodes",
+                                                     [6] = "share of them that last to the end",
+                                                     [DROPPED] = "worlds that diverged",
+                                                     [8] = "s up to their end, mean",
+                                                     [9] = "share of them that are a success"};
 
 // ---- curves -----------------------------------------------------------------------------------------------------------
 // A column over the updates, as far as it has numbers; of very many every so many. Worlds that diverged only where some did.
-static pbCurve make_curve(const pbTrain *train, int k, const double *first, double *x, double *y) {
-  const pbTrainRow *rows = pbTrain_Rows(train);
-  pbCurve curve = {.name = titles[k], .x = x, .y = y};
+static pbCurve make_curve(const pbTrain *train, int k, const char *name, const double *first, double *x, double *y) {
+  pbCurve curve = {.name = name, .x = x, .y = y};
   int numbers = 0, seen = 0;
   double largest = 0;
 
   for (int i = 0; i < pbTrain_RowCount(train); i++) {
-    double value = column(&rows[i], k);
+    double value = pbTrain_Number(train, i, k);
     numbers += isfinite(value);
     largest = value > largest ? value : largest;
   }
-  if (k == PB_TRAIN_COLUMNS - 1 && largest == 0) return curve;
+  if (k == DROPPED && largest == 0) return curve;
 
   // before the first update
   if (first && isfinite(*first)) {
@@ -46,13 +43,13 @@ static pbCurve make_curve(const pbTrain *train, int k, const double *first, doub
 
   int every = (numbers - 1) / MOST_POINTS + 1;
   for (int i = 0; i < pbTrain_RowCount(train); i++) {
-    double value = column(&rows[i], k);
+    double value = pbTrain_Number(train, i, k);
     if (!isfinite(value)) continue;
     bool shown = seen % every == 0 || seen + 1 == numbers;
     seen++;
     if (!shown) continue;
 
-    x[curve.count] = rows[i].update;
+    x[curve.count] = pbTrain_Rows(train)[i].update;
     y[curve.count++] = value;
   }
   return curve;
@@ -122,6 +119,9 @@ static void put_summary(const Episode *e, FILE *out) {
   fprintf(out, "%s, %d updates, %.4g robot-steps\n", pbTrainMethod_Name(pbTrain_Method(train)), result->updates, result->steps);
   fprintf(out, "loss a decision, mean over training starts: %.6g at the start, %.6g after update %d\n", result->first_score,
           result->score, result->best_update);
+  fprintf(out, "of these episodes %.0f %% last to the end, %.3g s in the mean", 100 * result->alive, result->length);
+  if (isfinite(result->success)) fprintf(out, ", and %.0f %% are a success", 100 * result->success);
+  fputc('\n', out);
   if (result->dropped > 0) fprintf(out, "%.0f worlds diverged, and were begun anew\n", result->dropped);
 
   fprintf(out, "to be seen: the policy of update %d from the first of these starts", result->best_update);
@@ -171,13 +171,33 @@ static pbStatus play(Episode *e, pbSidePanel *panel, const char *file, pbStepNot
   return put_page(e, NULL, panel, file, out);
 }
 
-static pbStatus make_page(Episode *e, double *numbers, const char *file, pbStepNotes *notes, FILE *out) {
-  pbCurve curves[PB_TRAIN_COLUMNS];
+// Memory of the curves: points and names of every column that may be one.
+typedef struct Curves {
+  pbCurve *curve;
+  double *numbers;
+  char *names;
+} Curves;
+
+// A term of the loss is told by its column's name, all else in words.
+static const char *title_of(const pbTrain *train, int k, char *name) {
+  if (k < PB_TRAIN_COLUMNS) return titles[k];
+  return pbTrain_ColumnName(train, k, name, NAME_ROOM);
+}
+
+// What terms cost apart from one another is of interest where there are several.
+static int shown_columns(const pbTrain *train) {
+  int columns = pbTrain_ColumnCount(train);
+  return columns > PB_TRAIN_COLUMNS + 2 ? columns : PB_TRAIN_COLUMNS;
+}
+
+static pbStatus make_page(Episode *e, const Curves *memory, const char *file, pbStepNotes *notes, FILE *out) {
+  pbCurve *curves = memory->curve;
   pbSidePanel panel = {.title = "Training", .axis = "update", .curve = curves};
-  for (int k = 0; k < PB_TRAIN_COLUMNS; k++) {
-    if (!titles[k]) continue;
-    double *x = numbers + (size_t)2 * CURVE_ROOM * (size_t)k;
-    curves[panel.curves] = make_curve(e->train, k, k == EVALUATED ? &e->result->first_score : NULL, x, x + CURVE_ROOM);
+  for (int k = 0; k < shown_columns(e->train); k++) {
+    const char *title = title_of(e->train, k, memory->names + (size_t)k * NAME_ROOM);
+    if (!title) continue;
+    double *x = memory->numbers + (size_t)2 * CURVE_ROOM * (size_t)k;
+    curves[panel.curves] = make_curve(e->train, k, title, k == EVALUATED ? &e->result->first_score : NULL, x, x + CURVE_ROOM);
     panel.curves += curves[panel.curves].count > 0;
   }
 
@@ -195,12 +215,18 @@ static pbStatus show(Episode *e, const pbModel *looks, const char *task, const c
   long steps = pbTrain_EpisodeSteps(e->train);
   e->ncommand = pbModel_PolicyInfo(e->s.model, &policy) ? policy.commands : 0;
   e->s.steps = steps < MOST_STEPS ? steps : MOST_STEPS;
-  double *numbers = pbContext_Alloc(e->ctx, (size_t)2 * CURVE_ROOM * PB_TRAIN_COLUMNS * sizeof *numbers);
+  size_t columns = (size_t)shown_columns(e->train);
+  Curves memory = {.curve = pbContext_Alloc(e->ctx, columns * sizeof *memory.curve),
+                   .numbers = pbContext_Alloc(e->ctx, 2 * CURVE_ROOM * columns * sizeof *memory.numbers),
+                   .names = pbContext_Alloc(e->ctx, columns * NAME_ROOM)};
+  bool room = memory.curve && memory.numbers && memory.names;
 
   pbStatus status =
       pbScene_Of(e->ctx, &(pbShown){.model = e->s.model, .theta = e->s.theta, .looks = looks, .path = task}, &e->scene);
-  if (status == pb_ok) status = numbers ? make_page(e, numbers, file, notes, out) : pbScene_NoMemory(e->ctx);
-  pbContext_Free(e->ctx, numbers);
+  if (status == pb_ok) status = room ? make_page(e, &memory, file, notes, out) : pbScene_NoMemory(e->ctx);
+  pbContext_Free(e->ctx, memory.curve);
+  pbContext_Free(e->ctx, memory.numbers);
+  pbContext_Free(e->ctx, memory.names);
   end_episode(e);
   return status;
 }

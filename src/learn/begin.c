@@ -76,6 +76,7 @@ static pbStatus take_kept(pbTrain *t) {
   PB_TRY(segment(t, sizeof(pbTrainNumbers) / sizeof(double), &numbers));
   t->now = (pbTrainNumbers *)numbers;
   PB_TRY(segment(t, (size_t)s->updates * PB_TRAIN_COLUMNS, &rows));
+  PB_TRY(segment(t, (size_t)s->updates * 2 * (size_t)t->cost.count, &t->term_rows));
   t->rows = (pbTrainRow *)rows;
 
   // all of theta, of which the policy's part changes
@@ -111,7 +112,7 @@ static pbStatus take_bars(pbTrain *t, size_t rows) {
 }
 
 static pbStatus take_window(pbTrain *t) {
-  const pbTermSet *c = &t->cost, *e = &t->end;
+  const pbTermSet *c = &t->cost, *e = &t->end, *y = &t->success;
   size_t worlds = (size_t)t->lanes, window = (size_t)t->settings.window, rows = worlds * (window + 1);
 
   // what goes in, and what is kept of the worlds between decisions
@@ -125,13 +126,16 @@ static pbStatus take_window(pbTrain *t) {
   if (poses) t->pose_quat = t->pose_pos + worlds * (size_t)t->steps * poses / 13 * 3;
   if (poses) t->pose_vel = t->pose_pos + worlds * (size_t)t->steps * poses / 13 * 7;
   PB_TRY(reals(t, rows * (size_t)t->nx, &t->row_states));
-  if (c->sensordata || e->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->row_sensor));
-  if (c->xpos || e->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->row_xpos));
-  if (c->site_xpos || e->site_xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nsite, &t->row_site));
+  if (c->sensordata || e->sensordata || y->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->row_sensor));
+  if (c->xpos || e->xpos || y->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->row_xpos));
+  if (c->site_xpos || e->site_xpos || y->site_xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nsite, &t->row_site));
   PB_TRY(reals(t, rows * (size_t)t->nobs, &t->observed));
 
   // numbers of each decision
   PB_TRY(reals(t, worlds * window, &t->costs));
+  PB_TRY(reals(t, worlds * window, &t->clock));
+  PB_TRY(reals(t, worlds * window * (size_t)c->count, &t->term_costs));
+  PB_TRY(reals(t, (size_t)c->count, &t->term_means));
   PB_TRY(reals(t, worlds * window, &t->target));
   PB_TRY(reals(t, worlds * window, &t->advantage));
   PB_TRY(reals(t, worlds * window * (size_t)t->nx, &t->fresh));
@@ -275,6 +279,7 @@ void pbTrain_End(pbTrain *t) {
                   .settings = t->settings,
                   .cost = t->cost,
                   .end = t->end,
+                  .success = t->success,
                   .spread = t->spread,
                   .before = t->before,
                   .critic = t->critic,
@@ -286,6 +291,8 @@ void pbTrain_End(pbTrain *t) {
                   .brought = t->brought,
                   .samples = t->samples,
                   .ramp = t->ramp,
-                  .ramps = t->ramps};
+                  .ramps = t->ramps,
+                  .schedule = t->schedule,
+                  .schedules = t->schedules};
   *t = kept;
 }

@@ -24,10 +24,15 @@ static void clear_bars(pbTrain *t) {
   }
 }
 
-static void pull_cost(pbTrain *t, size_t row, double factor) {
+// Cost of decision k of world w. What was decided is a part of the state after it, and what was decided last of the state before,
+// but at a new start, where nothing was.
+static void pull_cost(pbTrain *t, int w, int k, double factor) {
   const pbTermSet *c = &t->cost;
-  double *x = at_row(t->bar_x, row, t->nt);
-  pbTrain_Cost(t, row, true);
+  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1;
+  double *x = at_row(t->bar_x, row, t->nt), *held = x + t->nt - c->nheld;
+  pbTrain_Cost(t, w, k, true);
+  add_scaled(held, c->bar_decision, factor, c->nheld);
+  if (k > 0 && !pbTrain_Ended(t, w, k - 1)) add_scaled(held - t->nt, c->bar_last, factor, c->nheld);
   add_scaled(x, c->bar_q, factor, c->nv);
   add_scaled(x + c->nv, c->bar_v, factor, c->nv);
   add_scaled(x + 2 * c->nv, c->bar_a, factor, c->na);
@@ -43,7 +48,7 @@ static void pull_cost(pbTrain *t, size_t row, double factor) {
 static double pull_world(pbTrain *t, int w, double share) {
   double factor = share;
   for (int k = 0; k < t->length[w]; k++) {
-    pull_cost(t, (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1, factor);
+    pull_cost(t, w, k, factor);
     factor = pbTrain_Ended(t, w, k) ? share : factor * t->settings.discount;
   }
   return factor;

@@ -108,6 +108,8 @@ static bool better(const pbTrain *t, double score) { return !t->now->evaluated |
 static pbStatus evaluate(pbTrain *t, pbTrainRow *row) {
   PB_TRY(pbTrain_Evaluate(t, t->theta, pb_drawEvaluation, t->settings.evaluate_starts, &row->score, &row->alive));
   t->last_score = row->score;
+  row->length = t->episode_length;
+  row->success = t->success_rate;
   if (!better(t, row->score)) return pb_ok;
 
   if (!t->now->evaluated) t->now->first_score = row->score;
@@ -115,23 +117,39 @@ static pbStatus evaluate(pbTrain *t, pbTrainRow *row) {
   t->now->best_score = row->score;
   t->now->best_alive = row->alive;
   t->now->best_update = row->update;
+  t->now->best_length = row->length;
+  t->now->best_success = row->success;
   t->now->best_stats = t->now->stats;
   memcpy(t->best, t->theta + t->policy_at, t->policy_count * sizeof(double));
   return pb_ok;
 }
 
+// Terms of the update, and of its evaluation; a search has no window of its own.
+static void note_terms(pbTrain *t, bool evaluated) {
+  double *to = pbTrain_TermRow(t, (int)t->now->update, evaluated);
+  if (evaluated) memcpy(to, t->term_means, (size_t)t->cost.count * sizeof *to);
+  else if (t->batch) pbTrain_MeanTerms(t, to);
+}
+
 static pbStatus one_update(pbTrain *t) {
   const pbTrainSettings *s = &t->settings;
-  pbTrainRow row = {.update = t->now->update + 1, .norm = NAN, .value = NAN, .score = NAN, .alive = NAN};
+  pbTrainRow row = {
+      .update = t->now->update + 1, .norm = NAN, .value = NAN, .score = NAN, .alive = NAN, .length = NAN, .success = NAN};
+  double *terms = pbTrain_TermRow(t, (int)t->now->update, false);
+  for (int i = 0; i < 2 * t->cost.count; i++) terms[i] = NAN;
 
   // what is judged and kept is of the task's own physics
   PB_TRY(pbTrain_Ramp(t, pbTrain_Fraction(t)));
   pbStatus status = methods[s->method].update(t, &row);
   PB_TRY(pbTrain_Ramp(t, 1));
   PB_TRY(status);
+  note_terms(t, false);
 
   bool last = (int)row.update == s->updates;
-  if ((int)row.update % s->evaluate_every == 0 || last) PB_TRY(evaluate(t, &row));
+  if ((int)row.update % s->evaluate_every == 0 || last) {
+    PB_TRY(evaluate(t, &row));
+    note_terms(t, true);
+  }
   row.steps = t->now->steps;
   t->last_cost = row.cost;
   t->rows[(int)t->now->update] = row;
@@ -171,6 +189,8 @@ static void write_result(pbTrain *t, pbTrainResult *result) {
   result->steps = t->now->steps;
   result->score = t->now->best_score;
   result->alive = t->now->best_alive;
+  result->length = t->now->best_length;
+  result->success = t->now->best_success;
   result->first_score = t->now->first_score;
   result->seconds = t->now->seconds;
   result->dropped = t->now->dropped;
@@ -227,8 +247,10 @@ void pbTrain_Destroy(pbTrain *train) {
   pbTrain_End(train);
   pbTermSet_Free(&train->cost);
   pbTermSet_Free(&train->end);
+  pbTermSet_Free(&train->success);
   pbContext_Free(train->ctx, train->spread);
   pbContext_Free(train->ctx, train->ramp);
+  pbContext_Free(train->ctx, train->schedule);
   pbNetwork_Destroy(train->before);
   pbNetwork_Destroy(train->critic);
   if (train->task) pbTask_Destroy(train->task);

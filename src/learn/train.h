@@ -32,6 +32,13 @@ typedef struct pbRamp {
   double begin, end;  // shares of the updates: `from` before, `own` after
 } pbRamp;
 
+// A weight of the loss that reaches the task's value on the way.
+typedef struct pbSchedule {
+  int term;           // of the loss
+  double from, own;   // own: the task's
+  double begin, end;  // shares of the updates: `from` before, `own` after
+} pbSchedule;
+
 // Adam on chosen entries of an array, with the gradient's norm clipped.
 typedef struct pbLearnAdam {
   size_t count;
@@ -62,7 +69,7 @@ enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 64 };
 
 typedef struct pbTrainNumbers {  // doubles only: they are saved as such
   double update, steps, evaluated, best_update, best_score, best_alive, first_score, dropped, seconds, adam, critic_adam, stats,
-      seed, method, best_stats, reserved[3];
+      seed, method, best_stats, best_length, best_success, reserved[1];
 } pbTrainNumbers;
 
 // What random numbers are for.
@@ -73,6 +80,7 @@ struct pbTrain {
   pbTask *task;  // model, parameters, start; the training's own
   pbTrainSettings settings;
   pbTermSet cost, end;  // of one state each; end: count 0 where no episode ends before its time
+  pbTermSet success;    // count 0: nothing says what is one
   double *spread;       // TangentSize: starts lie within it about the task's; NULL: all begin there
   // Layers before the policy's normalizer (NULL: none); where its numbers begin in theta, and in the critic's parameters (-1: it
   // has none); how many they are.
@@ -83,6 +91,8 @@ struct pbTrain {
   double samples;  // that these are of; 0: not known
   pbRamp *ramp;
   int ramps;
+  pbSchedule *schedule;
+  int schedules;
 
   // the run's memory: made by pbTrain_Begin, gone with pbTrain_End
   const pbModel *model;
@@ -110,6 +120,7 @@ struct pbTrain {
   double *search_state;
   size_t search_size;
   pbTrainRow *rows;
+  double *term_rows;  // (updates, 2, terms): what each costs in an update, in its evaluation
   pbSegment segment[PB_TRAIN_SEGMENTS];
   int segments;
   double *kept;  // all of these after the last whole update
@@ -121,7 +132,9 @@ struct pbTrain {
   double *pose_pos, *pose_quat;                                  // (lanes, steps, nmocap, 3) and 4; NULL: the model's
   double *pose_vel;                                              // (lanes, steps, nmocap, 6)
   int *row_steps;                                                // (window + 1)
+  double *term_costs;                                            // (lanes, window, terms)
   double *costs, *target, *advantage, *mean;                     // (worlds, window), mean: (worlds, window, outputs)
+  double *clock;                                                 // (lanes, window): s of its episode when a decision is over
   double *fresh;                                                 // (worlds, window, nx): new starts right after a decision
   double *observed;                                              // (worlds, window + 1, nobs)
   double *bar_x, *bar_sensor, *bar_xpos, *bar_site;              // (worlds, window + 1, width): of the tangent, sensors, ...
@@ -135,7 +148,8 @@ struct pbTrain {
   const pbTrainOptions *options;
   double began, saved, told, steps_before, seconds_before, first_update;
   double last_cost, last_score;
-  bool stopped, often;  // often: news at every occasion
+  double episode_length, success_rate, *term_means;  // of the last evaluation: as in a row; (terms)
+  bool stopped, often;                               // often: news at every occasion
 };
 
 // ---- begin.c: memory, the worlds' first states
@@ -153,6 +167,8 @@ PB_NODISCARD pbStatus pbHead_Pull(pbTrain *t, pbHead *head, const double *param,
 uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b);  // seed of a generator
 // Start `b` of world or episode `a`: the task's, its draws, its spread. command: the policy's, for the whole episode.
 void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x, double *command);
+// The state that decision k begins from: where the last one has led, or a new start.
+const double *pbTrain_Began(const pbTrain *t, int w, int k);
 // Steps that the first episode of a world counts as made: spread over an episode, so that not all worlds end at once.
 int pbTrain_FirstAge(const pbTrain *t, int w);
 // What acts in the window to come beside controls: commands, and paths of mocap bodies.
@@ -160,7 +176,7 @@ void pbTrain_Prepare(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
 // pb_not_finite, with the reason: no world of the batch has a finite loss.
 PB_NODISCARD pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch);
-double pbTrain_Cost(pbTrain *t, size_t row, bool pull);  // of a row of row_states
+double pbTrain_Cost(pbTrain *t, int w, int k, bool pull);  // of decision k of world w
 double pbTrain_MeanCost(const pbTrain *t);
 bool pbTrain_Ended(const pbTrain *t, int w, int k);  // did the episode of world w end with decision k?
 // Goes on after a window: states of worlds, those that were lost or whose time is over at new starts.
@@ -201,6 +217,13 @@ PB_NODISCARD pbStatus pbTrain_Search(pbTrain *t, double *cost);
 
 // ---- ramp.c: theta as it is after a share of the updates; 1: the task's own
 PB_NODISCARD pbStatus pbTrain_Ramp(pbTrain *t, double fraction);
+
+// ---- columns.c: terms by themselves
+void pbTrain_Weigh(pbTrain *t, double fraction);                     // weights after a share of the updates; 1: the task's own
+void pbTrain_KeepTerms(pbTrain *t, int w, int k);                    // what they were worth a moment ago, as those of a decision
+double *pbTrain_TermCosts(const pbTrain *t, int w, int k);           // (terms)
+void pbTrain_MeanTerms(const pbTrain *t, double *mean);              // (terms), of the window
+double *pbTrain_TermRow(const pbTrain *t, int row, bool evaluated);  // (terms)
 
 // ---- train.c
 int pbTrain_Tell(void *user, const pbProgress *progress);

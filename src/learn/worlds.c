@@ -47,35 +47,41 @@ int pbTrain_FirstAge(const pbTrain *t, int w) {
 }
 
 // ---- costs ------------------------------------------------------------------------------------------------------------
-// What a set of terms looks at, from row `row` of world w.
-static void load_row(const pbTrain *t, pbTermSet *set, size_t row) {
+// What a set of terms looks at: the state after decision k of world w, what was decided, and why.
+static void load_row(const pbTrain *t, pbTermSet *set, int w, int k) {
+  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1;
   if (set->states) memcpy(set->states, t->row_states + row * (size_t)t->nx, (size_t)t->nx * sizeof(double));
   if (set->sensordata) memcpy(set->sensordata, t->row_sensor + row * (size_t)set->ns, (size_t)set->ns * sizeof(double));
   if (set->xpos) memcpy(set->xpos, t->row_xpos + row * 3 * (size_t)set->nbody, 3 * (size_t)set->nbody * sizeof(double));
   if (set->site_xpos) memcpy(set->site_xpos, t->row_site + row * 3 * (size_t)set->nsite, 3 * (size_t)set->nsite * sizeof(double));
+
+  set->command = pbTrain_Input(t, w, k).command;
+  set->last = pbTrain_Began(t, w, k) + set->held_at;
+  set->clock = t->clock[(size_t)w * (size_t)t->settings.window + (size_t)k];
 }
 
-double pbTrain_Cost(pbTrain *t, size_t row, bool pull) {
-  load_row(t, &t->cost, row);
+double pbTrain_Cost(pbTrain *t, int w, int k, bool pull) {
+  load_row(t, &t->cost, w, k);
   return pbTermSet_Value(&t->cost, NULL, pull, NULL);
 }
 
-// Terms of "done" at this row: the episode ends where they are above zero. NaN: they have no value there.
-static double end_value(pbTrain *t, size_t row) {
+// Terms of "done" after this decision: the episode ends where they are above zero. NaN: they have no value there.
+static double end_value(pbTrain *t, int w, int k) {
   if (!t->end.count) return 0;
-  load_row(t, &t->end, row);
+  load_row(t, &t->end, w, k);
   return pbTermSet_Value(&t->end, NULL, false, NULL);
 }
 
 bool pbTrain_Ended(const pbTrain *t, int w, int k) { return t->ended[(size_t)w * (size_t)t->settings.window + (size_t)k]; }
 
 // What decision k of a world cost, and whether its episode ended with it. there: it came to its end. False: the world failed, or
-// its loss is not finite, or whether it has ended has no answer.
-static bool judge(pbTrain *t, int w, int k, bool there) {
+// its loss is not finite, or whether it has ended has no answer. steps: that its episode has made by then.
+static bool judge(pbTrain *t, int w, int k, long steps, bool there) {
   size_t at = (size_t)w * (size_t)t->settings.window + (size_t)k;
-  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1;
-  t->costs[at] = there ? pbTrain_Cost(t, row, false) : NAN;
-  double end = isfinite(t->costs[at]) ? end_value(t, row) : NAN;
+  t->clock[at] = (double)steps * t->cost.timestep;
+  t->costs[at] = there ? pbTrain_Cost(t, w, k, false) : NAN;
+  pbTrain_KeepTerms(t, w, k);
+  double end = isfinite(t->costs[at]) ? end_value(t, w, k) : NAN;
   t->ended[at] = end > 0;
   return !isnan(end);
 }
@@ -163,7 +169,7 @@ static long path_row(const pbTrain *t, int w) { return (long)t->age[w] - (t->epi
 static void note_decision(pbTrain *t, int w, int k) {
   if (t->lost[w]) return;
   t->age[w] += t->every;
-  t->lost[w] = !judge(t, w, k, t->done[w] >= (k + 1) * t->every);
+  t->lost[w] = !judge(t, w, k, path_row(t, w), t->done[w] >= (k + 1) * t->every);
   if (t->lost[w]) t->length[w] = 0;
   if (t->lost[w] || !pbTrain_Ended(t, w, k)) return;
 
@@ -236,8 +242,7 @@ void pbTrain_Advance(pbTrain *t) {
 }
 
 // ---- observations -----------------------------------------------------------------------------------------------------
-// The state that decision k begins from: where the last one has led, or a new start.
-static const double *began(const pbTrain *t, int w, int k) {
+const double *pbTrain_Began(const pbTrain *t, int w, int k) {
   size_t window = (size_t)t->settings.window, nx = (size_t)t->nx;
   if (k > 0 && pbTrain_Ended(t, w, k - 1)) return t->fresh + ((size_t)w * window + (size_t)(k - 1)) * nx;
   return t->row_states + ((size_t)w * (window + 1) + (size_t)k) * nx;
@@ -250,7 +255,7 @@ pbStatus pbTrain_Observe(pbTrain *t) {
       size_t row = (size_t)w * (size_t)(window + 1) + (size_t)k;
       pbInput input = pbTrain_Input(t, w, k);
       pbStatus status =
-          pbPolicy_Observe(t->model, t->theta, began(t, w, k), &input, t->scratch, t->observed + row * (size_t)t->nobs);
+          pbPolicy_Observe(t->model, t->theta, pbTrain_Began(t, w, k), &input, t->scratch, t->observed + row * (size_t)t->nobs);
       if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
     }
   }
@@ -266,7 +271,7 @@ const double *pbTrain_Observation(const pbTrain *t, int decision) {
 typedef struct Tally {
   double sum, worst;
   int decisions;
-  bool over, ended;
+  bool over, ended, success;
 } Tally;
 
 // What an episode that ended, or diverged, would have gone on to cost: no less than nothing, and its worst so far. One that
@@ -277,17 +282,27 @@ static double tally_cost(const Tally *tally, int decisions) {
   return (tally->sum + rest * (decisions - tally->decisions)) / decisions;
 }
 
+// In the end, that is: an episode that ends before its time is none.
+static bool succeeds(pbTrain *t, int w, int k) {
+  if (!t->success.count) return false;
+  load_row(t, &t->success, w, k);
+  return pbTermSet_Value(&t->success, NULL, false, NULL) <= 0;
+}
+
 static void tally_window(pbTrain *t, Tally *tally, int w, int decisions) {
   bool ended = false;
   for (int k = 0; k < t->settings.window && tally->decisions < decisions && !ended; k++) {
-    ended = !judge(t, w, k, t->done[w] >= (k + 1) * t->every);
+    long steps = (long)(tally->decisions + 1) * t->every;
+    ended = !judge(t, w, k, steps, t->done[w] >= (k + 1) * t->every);
     if (ended) break;
 
     double cost = t->costs[(size_t)w * (size_t)t->settings.window + (size_t)k];
     tally->sum += cost;
     tally->worst = tally->decisions && tally->worst > cost ? tally->worst : cost;
     tally->decisions++;
+    for (int i = 0; i < t->cost.count; i++) t->term_means[i] += pbTrain_TermCosts(t, w, k)[i];
     ended = pbTrain_Ended(t, w, k);
+    if (tally->decisions == decisions) tally->success = succeeds(t, w, k);
   }
 
   // an end at the very last decision is one in time
@@ -328,13 +343,20 @@ pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int 
   for (int w = 0; w < starts; w++)
     pbTrain_Start(t, stream, (uint64_t)w, 0, pbBatch_States(t->trial) + (size_t)w * (size_t)t->nx,
                   t->trial_command + (size_t)w * (size_t)t->ncommand);
+  for (int i = 0; i < t->cost.count; i++) t->term_means[i] = 0;
   pbStatus status = run_trials(t, theta, starts, decisions, tally);
 
-  *score = *alive = 0;
+  double made = 0;
+  *score = *alive = t->success_rate = 0;
   for (int w = 0; w < starts; w++) {
     *score += tally_cost(&tally[w], decisions) / starts;
     *alive += (tally[w].ended ? 0.0 : 1.0) / starts;
+    t->success_rate += (tally[w].success ? 1.0 : 0.0) / starts;
+    made += tally[w].decisions;
   }
+  if (!t->success.count) t->success_rate = NAN;
+  t->episode_length = made / starts * t->every * t->cost.timestep;
+  for (int i = 0; i < t->cost.count; i++) t->term_means[i] /= made;
   pbContext_Free(t->ctx, tally);
   return status;
 }

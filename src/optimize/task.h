@@ -26,6 +26,9 @@ typedef enum pbQuantity {
   pb_observedPoints,
   pb_observedPointVelocity,
   pb_observedControl,
+  pb_observedCommand,   // from here on of a training alone: what the policy was told,
+  pb_observedDecision,  // what it decided,
+  pb_observedLast,      // and what it had decided before
   pb_quantityCount,
   pb_observedFormula = pb_quantityCount,  // of several of them
   pb_observedFunction                     // of all of them, by the host
@@ -119,9 +122,13 @@ typedef struct pbTermSet {  // the loss on one trajectory
   bool uses[pb_quantityCount];
   double *states, *sensordata, *xpos, *site_xpos;                                                      // (row_count, ...)
   double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site, *bar_points, *bar_point_velocity;  // likewise
-  double timestep, *timestep_bar;  // bar: what formulas of the time have by it; NULL: it is no unknown
-  char fault[240];                 // why the last value is NaN: a formula left its domain, a function failed; "": neither did
-  pbStatus failure;                // of that
+  int ncommand, nheld, held_at;     // commands of the policy, numbers of a decision and where a state has them
+  const double *command, *last;     // of a training, at the state at hand: (ncommand), (nheld)
+  double clock;                     // s from the start of the episode to the first state; 0 but in a training
+  double *bar_decision, *bar_last;  // (row_count, nheld)
+  double timestep, *timestep_bar;   // bar: what formulas of the time have by it; NULL: it is no unknown
+  char fault[240];                  // why the last value is NaN: a formula left its domain, a function failed; "": neither did
+  pbStatus failure;                 // of that
 } pbTermSet;
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *model, int steps);
