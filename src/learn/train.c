@@ -231,6 +231,7 @@ void pbTrain_Destroy(pbTrain *train) {
   pbContext_Free(train->ctx, train->ramp);
   pbNetwork_Destroy(train->before);
   pbNetwork_Destroy(train->critic);
+  pbNetwork_Destroy(train->critic_single);
   if (train->task) pbTask_Destroy(train->task);
   pbContext_Free(train->ctx, train);
 }

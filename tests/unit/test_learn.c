@@ -140,7 +140,7 @@ static double objective(pbTrain *t, bool critic) {
     if (!critic || pbTrain_Ended(t, w, t->length[w] - 1)) continue;
     const double *last = t->observed + (size_t)(w * (t->settings.window + 1) + t->length[w]) * (size_t)t->nobs;
     good(t->ctx, pbHead_Forward(t, &t->head_critic, t->critic_slow, &last, 1));
-    sum += factor * t->head_critic.out[0];
+    sum += factor * pbTrain_ValueAt(&t->head_critic, 1, 0, false);
   }
   return sum / decisions;
 }
@@ -189,6 +189,7 @@ static void test_gradients(void **state) {
   pbContext *ctx = *state;
   check_gradient(ctx, load(ctx, "\"method\": \"bptt\", \"discount\": 0.9, " SMALL, EPISODE), false, false);
   check_gradient(ctx, load(ctx, "\"method\": \"shac\", \"discount\": 0.9, " SMALL, EPISODE), true, false);
+  check_gradient(ctx, load(ctx, "\"method\": \"shac\", \"critic\": {\"count\": 2}, " SMALL, EPISODE), true, false);
 
   // episodes that end before their time: nothing of what follows is theirs
   check_gradient(ctx,
