@@ -43,6 +43,7 @@ static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
 static const pbTaskKey critic_keys[] = {PB_KEY_PART("layers"),
                                         NUMBER("rate", critic_rate, 1e-12, 100),
                                         NUMBER("target", critic_target, 0, 1),
+                                        COUNT("count", critic_count, 1, 2),
                                         COUNT("rounds", critic_rounds, 1, 1000),
                                         COUNT("batches", critic_batches, 1, 100000),
                                         PB_KEYS_END};
@@ -80,6 +81,7 @@ static pbTrainSettings defaults(pbTrainMethod method) {
                            .critic_target = 0.2,
                            .critic_rounds = 8,
                            .critic_batches = 4,
+                           .critic_count = 1,
                            .rounds = 8,
                            .batches = 4,
                            .ratio = 0.2,
@@ -105,8 +107,25 @@ static json_t *own_layer(json_t *given, size_t index) {
   char name[32];
 
   snprintf(name, sizeof name, "critic%zu", index);
-  if (!json_object_get(layer, "name") && json_object_get(layer, "dense")) pbJson_Put(&layer, "name", json_string(name));
+  if (!json_object_get(layer, "name") && (json_object_get(layer, "dense") || json_object_get(layer, "layernorm")))
+    pbJson_Put(&layer, "name", json_string(name));
   return layer;
+}
+
+// Layers of one of two critics, the other output zero. NULL: no memory.
+static json_t *one_of_two(const json_t *own, int which) {
+  json_t *chain = json_array();
+  for (size_t i = 0; i < json_array_size(own); i++) pbJson_Add(&chain, own_layer(json_array_get(own, i), i));
+  pbJson_Add(&chain, json_pack("{s:[s,s]}", "formula", which ? "0" : "x0", which ? "x0" : "0"));
+  return chain;
+}
+
+// Two critics side by side, each with weights of its own: a network of two outputs. NULL: no memory.
+static json_t *two_critics(const json_t *own) {
+  json_t *chains = json_array();
+  for (int i = 0; i < 2; i++) pbJson_Add(&chains, one_of_two(own, i));
+  json_t *sum = chains ? json_pack("[{s:s,s:o}]", "name", "critic", "sum", chains) : NULL;
+  return sum;
 }
 
 // Layers up to and with the normalizer, then those of the critic. NULL: no memory.
@@ -120,8 +139,9 @@ static json_t *join_layers(const json_t *policy, int normalizer, const json_t *o
 
 static pbStatus no_memory(const pbTaskReader *r) { return pbTaskReader_Fail(r, pb_no_memory, "no memory for a critic"); }
 
-static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, uint64_t seed, int *outputs,
-                               pbNetwork **network) {
+// single: the same layers in float, too; NULL: not wanted.
+static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, uint64_t seed, int *outputs, pbNetwork **network,
+                               pbNetwork **single) {
   pbSpecPool pool = {.ctx = r->ctx};
   pbChainDef chain;
 
@@ -129,6 +149,7 @@ static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, 
   pbStatus status = pbTask_ReadLayers(r, list, &pool, inputs, &chain, outputs);
   if (status == pb_ok) {
     status = pbNetwork_Create(r->ctx, inputs, chain.layer, chain.count, seed, false, network);
+    if (status == pb_ok && single) status = pbNetwork_Create(r->ctx, inputs, chain.layer, chain.count, seed, true, single);
     if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
   }
   pbSpecPool_Clear(&pool);
@@ -192,25 +213,46 @@ static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int norma
   // what comes before it, alone
   int outputs;
   json_t *list = join_layers(layers, normalizer - 1, NULL);
-  pbStatus status = list ? create_network(r, list, inputs, 0, &outputs, &t->before) : no_memory(r);
+  pbStatus status = list ? create_network(r, list, inputs, 0, &outputs, &t->before, NULL) : no_memory(r);
   json_decref(list);
 
   return status;
 }
 
-static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
+static pbStatus make_critic(pbTaskReader *r, const json_t *list, int inputs, int critics, pbTrain *t) {
   int outputs;
-  json_t *made = own ? NULL : default_critic(), *list = NULL;
-  const json_t *critic = own ? own : made;
-  if (critic) list = join_layers(layers, normalizer, critic);
+  if (!list) return no_memory(r);
 
   // other numbers than the policy's, from the same seed
+  PB_TRY(create_network(r, list, inputs, t->settings.seed + 1, &outputs, &t->critic, &t->critic_single));
+  if (outputs != critics) return pbTaskReader_Fail(r, pb_bad_input, "a critic has one output, these layers have %d", outputs);
+  if (pbNetwork_Function(t->critic)->memory)
+    return pbTaskReader_Fail(r, pb_bad_input, "a critic has no memory: none of gru, delay or pid");
+  return pb_ok;
+}
+
+static pbStatus make_second(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
+  json_t *two = two_critics(own), *list = two ? join_layers(layers, normalizer, two) : NULL;
+  pbNetwork_Destroy(t->critic);
+  pbNetwork_Destroy(t->critic_single);
+  t->critic = t->critic_single = NULL;
+
+  pbStatus status = make_critic(r, list, inputs, 2, t);
+  json_decref(two);
+  json_decref(list);
+  return status;
+}
+
+static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
+  json_t *made = own ? NULL : default_critic();
+  const json_t *critic = own ? own : made;
+  json_t *list = critic ? join_layers(layers, normalizer, critic) : NULL;
+
   pbTaskReader_Enter(r, "layers");
-  pbStatus status = list ? create_network(r, list, inputs, t->settings.seed + 1, &outputs, &t->critic) : no_memory(r);
+  pbStatus status = make_critic(r, list, inputs, 1, t);
+  if (status == pb_ok && t->settings.critic_count == 2) status = make_second(r, layers, normalizer, critic, inputs, t);
   json_decref(made);
   json_decref(list);
-  if (status == pb_ok && outputs != 1)
-    status = pbTaskReader_Fail(r, pb_bad_input, "a critic has one output, these layers have %d", outputs);
   if (status == pb_ok) pbTaskReader_Leave(r);
 
   return status;

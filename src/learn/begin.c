@@ -130,6 +130,8 @@ static pbStatus take_window(pbTrain *t) {
   if (c->xpos || e->xpos || y->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->row_xpos));
   if (c->site_xpos || e->site_xpos || y->site_xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nsite, &t->row_site));
   PB_TRY(reals(t, rows * (size_t)t->nobs, &t->observed));
+  if (t->critic) PB_TRY(reals(t, worlds * (size_t)t->head_critic.f->outputs, &t->value_bar));
+  if (t->critic) PB_TRY(reals(t, worlds * (size_t)t->nobs, &t->observed_bar));
 
   // numbers of each decision
   PB_TRY(reals(t, worlds * window, &t->costs));
@@ -142,12 +144,15 @@ static pbStatus take_window(pbTrain *t) {
   PB_TRY(reals(t, worlds * window * (size_t)t->model->policy->outputs, &t->mean));
 
   // one world's, one state's
-  PB_TRY(reals(t, window, &t->next));
+  PB_TRY(reals(t, window + 1, &t->next));
+  PB_TRY(reals(t, worlds, &t->factor));
   PB_TRY(reals(t, (size_t)t->nt, &t->tangent));
-  PB_TRY(reals(t, (size_t)pbTape_Size(t->model), &t->record));
+  PB_TRY(reals(t, (size_t)pbPool_Threads(t->pool) * (size_t)pbTape_Size(t->model), &t->record));
+  PB_TRY(take(t, (size_t)pbPool_Threads(t->pool), sizeof *t->scratch, &t->scratch));
+  PB_TRY(take(t, worlds, sizeof *t->fate, &t->fate));
 
   // rows and orders of samples, what became of each world
-  PB_TRY(take(t, worlds * window + 1, sizeof *t->batch_row, &t->batch_row));
+  PB_TRY(take(t, rows, sizeof *t->batch_row, &t->batch_row));
   PB_TRY(take(t, worlds * window, sizeof *t->order, &t->order));
   PB_TRY(take(t, worlds, sizeof *t->length, &t->length));
   PB_TRY(take(t, worlds, sizeof *t->done, &t->done));
@@ -172,12 +177,15 @@ static pbStatus create_batch(pbTrain *t, int worlds, bool tape, pbBatch **batch)
 }
 
 static pbStatus create_heads(pbTrain *t) {
-  int most = t->settings.worlds * t->settings.window, columns = most / t->settings.critic_batches + 1;
-  int policy = most / t->settings.batches + 1, row = t->settings.window + 1;
-  if (t->critic) PB_TRY(pbHead_Create(t->ctx, pbNetwork_Function(t->critic), columns > row ? columns : row, &t->head_critic));
-  if (t->before) PB_TRY(pbHead_Create(t->ctx, pbNetwork_Function(t->before), row, &t->head_before));
+  int worlds = t->settings.worlds, row = t->settings.window + 1;
+  if ((double)worlds * row > INT32_MAX) return fail_memory(t);
+  if (t->critic) {
+    PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->critic), worlds, &t->head_critic));
+    PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->critic_single), worlds * row, &t->head_fit));
+  }
+  if (t->before) PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->before), row, &t->head_before));
   if (t->settings.method != pb_trainPpo) return pb_ok;
-  return pbHead_Create(t->ctx, t->model->policy->decide, policy, &t->head_policy);
+  return pbHead_Create(t->ctx, t->pool, t->model->policy->decide, worlds * t->settings.window, &t->head_policy);
 }
 
 static bool gradients(const pbTrain *t) { return t->settings.method == pb_trainBptt || t->settings.method == pb_trainShac; }
@@ -238,6 +246,7 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
   // its own noise is a part of what a policy did last; where another function acts on the decision, noise comes behind that
   pbPolicyModel *policy = t->task->model->policy;
   policy->hears = !policy->act;
+  PB_TRY(pbPool_Create(t->ctx, threads, &t->pool));
   PB_TRY(create_heads(t));
   PB_TRY(take_kept(t));
   PB_TRY(take_window(t));
@@ -245,10 +254,9 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
   PB_TRY(reals(t, 2 * t->ntheta, &t->theta_out));
 
   // tape for those methods that differentiate
-  PB_TRY(pbPool_Create(t->ctx, threads, &t->pool));
   PB_TRY(create_batch(t, t->lanes, false, &t->trial));
   if (gradients(t) || t->settings.method == pb_trainPpo) PB_TRY(create_batch(t, t->settings.worlds, gradients(t), &t->batch));
-  PB_TRY(pbScratch_Create(t->ctx, t->model, NULL, &t->scratch));
+  for (int i = 0; i < pbPool_Threads(t->pool); i++) PB_TRY(pbScratch_Create(t->ctx, t->model, NULL, &t->scratch[i]));
   set_first_states(t);
 
   if (t->settings.method == pb_trainEs || t->settings.method == pb_trainSepCma) PB_TRY(pbTrain_BeginSearch(t));
@@ -264,11 +272,12 @@ void pbTrain_End(pbTrain *t) {
   pbOptimizer_Destroy(t->search);
   pbBatch_Destroy(t->batch);
   pbBatch_Destroy(t->trial);
-  pbScratch_Destroy(t->scratch);
-  pbPool_Destroy(t->pool);
+  for (int i = 0; t->scratch && i < pbPool_Threads(t->pool); i++) pbScratch_Destroy(t->scratch[i]);
   pbHead_Destroy(t->ctx, &t->head_critic);
   pbHead_Destroy(t->ctx, &t->head_policy);
   pbHead_Destroy(t->ctx, &t->head_before);
+  pbHead_Destroy(t->ctx, &t->head_fit);
+  pbPool_Destroy(t->pool);
 
   for (int i = 0; i < t->blocks; i++) pbContext_Free(t->ctx, t->block[i]);
   pbContext_Free(t->ctx, t->search_state);
@@ -283,6 +292,7 @@ void pbTrain_End(pbTrain *t) {
                   .spread = t->spread,
                   .before = t->before,
                   .critic = t->critic,
+                  .critic_single = t->critic_single,
                   .mean_at = t->mean_at,
                   .deviation_at = t->deviation_at,
                   .critic_mean_at = t->critic_mean_at,

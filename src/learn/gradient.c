@@ -54,30 +54,41 @@ static double pull_world(pbTrain *t, int w, double share) {
   return factor;
 }
 
+static size_t last_row(const pbTrain *t, int w) { return (size_t)w * (size_t)(t->settings.window + 1) + (size_t)t->length[w]; }
+
 // ---- the critic behind a window ---------------------------------------------------------------------------------------
 // Cotangent of what the policy observes at a row into that of the state there: all of it, what the policy holds too.
-static pbStatus pull_observation(pbTrain *t, int w, size_t row, const double *observation_bar) {
-  const double *x = t->row_states + row * (size_t)t->nx;
+static pbStatus pull_observation(pbTrain *t, int w, int worker, const double *observation_bar) {
+  size_t row = last_row(t, w);
+  double *record = t->record + (size_t)worker * (size_t)pbTape_Size(t->model);
 
-  pbTape_Record(t->model, x, t->scratch, t->record);
+  pbTape_Record(t->model, t->row_states + row * (size_t)t->nx, t->scratch[worker], record);
   pbInput input = pbTrain_Input(t, w, t->length[w]);
-  pbStatus status =
-      pbPolicy_ObserveVjp(t->model, t->theta, t->record, &input, t->scratch, observation_bar, at_row(t->bar_x, row, t->nt));
-  return status == pb_ok ? pb_ok : pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
+  return pbPolicy_ObserveVjp(t->model, t->theta, record, &input, t->scratch[worker], observation_bar,
+                             at_row(t->bar_x, row, t->nt));
 }
 
-// What follows the last decision of world w, where its episode did not end by itself. bar: its factor.
-static pbStatus pull_value(pbTrain *t, int w, double bar) {
+static bool goes_on(const pbTrain *t, int w) { return !t->lost[w] && !pbTrain_Ended(t, w, t->length[w] - 1); }
+
+static pbStatus pull_one(pbTrain *t, int i, int worker) {
+  return pull_observation(t, t->ids[i], worker, t->observed_bar + (size_t)i * (size_t)t->nobs);
+}
+
+// What follows the last decisions of worlds whose episode did not end by itself: the mean of all critics.
+static pbStatus pull_values(pbTrain *t) {
   pbHead *head = &t->head_critic;
-  if (t->lost[w] || pbTrain_Ended(t, w, t->length[w] - 1)) return pb_ok;
+  int count = 0, critics = head->f->outputs;
 
-  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)t->length[w];
-  const double *observed = t->observed + row * (size_t)t->nobs;
-  memset(head->in_bar, 0, (size_t)t->nobs * sizeof(double));
+  for (int w = 0; w < t->settings.worlds; w++) {
+    if (!goes_on(t, w)) continue;
+    for (int k = 0; k < critics; k++) t->value_bar[count * critics + k] = t->factor[w] / critics;
+    t->batch_row[count] = t->observed + last_row(t, w) * (size_t)t->nobs;
+    t->ids[count++] = w;
+  }
+  if (!count) return pb_ok;
 
-  PB_TRY(
-      head->f->pull(head->f->self, 1, t->critic_slow, observed, NULL, &bar, NULL, head->in_bar, NULL, NULL, NULL, 0, head->work));
-  return pull_observation(t, w, row, head->in_bar);
+  PB_TRY(pbHead_PullInputs(t, head, t->critic_slow, t->batch_row, count, t->value_bar, t->observed_bar));
+  return pbTrain_Spread(t, count, pull_one);
 }
 
 // ---- the whole --------------------------------------------------------------------------------------------------------
@@ -105,8 +116,8 @@ pbStatus pbTrain_Gradient(pbTrain *t, bool critic) {
   PB_ASSERT(decisions > 0);
   clear_bars(t);
   for (int w = 0; w < t->settings.worlds; w++) {
-    double factor = pull_world(t, w, 1 / decisions);
-    if (critic) PB_TRY(pull_value(t, w, factor));
+    t->factor[w] = pull_world(t, w, 1 / decisions);
   }
+  if (critic) PB_TRY(pull_values(t));
   return pull_window(t, 1 / decisions);
 }

@@ -253,6 +253,7 @@ void pbTrain_Destroy(pbTrain *train) {
   pbContext_Free(train->ctx, train->schedule);
   pbNetwork_Destroy(train->before);
   pbNetwork_Destroy(train->critic);
+  pbNetwork_Destroy(train->critic_single);
   if (train->task) pbTask_Destroy(train->task);
   pbContext_Free(train->ctx, train);
 }

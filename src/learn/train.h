@@ -17,7 +17,7 @@ typedef struct pbTrainSettings {
   double noise, last_noise;     // standard deviation of what is added to controls while collecting
   int evaluate_every, evaluate_starts;
   double critic_rate, critic_target;  // target: share that stays of the slow critic
-  int critic_rounds, critic_batches;
+  int critic_rounds, critic_batches, critic_count;
   int rounds, batches;  // ppo
   double ratio;         // ppo: clip of the ratio of probabilities
   double sigma;         // es, sep-cma
@@ -57,15 +57,23 @@ typedef struct pbHead {
   size_t *index;  // of the entries that are not fixed
   size_t unknowns;
   int columns;  // most at once
-  double *in, *out, *out_bar, *in_bar;
-  void *block, *work;
+  double *out;  // of the last call: pbHead_At
+  pbPool *pool;
+  // The gradient by parts of the columns, what became of each part; memory of each thread, so many bytes.
+  double *leaf;
+  pbStatus *fate;
+  void *block;
+  size_t stride;
 } pbHead;
+// Writes cotangents of the outputs of columns first .. first + count - 1, entry k of the i-th of them at [k * count + i], as their
+// outputs stand. By several threads at once.
+typedef void (*pbHeadBars)(void *user, int first, int count, const double *out, double *out_bar);
 
 typedef struct pbSegment {  // numbers that pass from one update to the next
   double *data;
   size_t count;
 } pbSegment;
-enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 64 };
+enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 96 };
 
 typedef struct pbTrainNumbers {  // doubles only: they are saved as such
   double update, steps, evaluated, best_update, best_score, best_alive, first_score, dropped, seconds, adam, critic_adam, stats,
@@ -84,7 +92,7 @@ struct pbTrain {
   double *spread;       // TangentSize: starts lie within it about the task's; NULL: all begin there
   // Layers before the policy's normalizer (NULL: none); where its numbers begin in theta, and in the critic's parameters (-1: it
   // has none); how many they are.
-  pbNetwork *before, *critic;
+  pbNetwork *before, *critic, *critic_single;  // critic_single: the critic in float
   ptrdiff_t mean_at, deviation_at, critic_mean_at, critic_deviation_at;
   int features;
   bool brought;    // the policy came with the numbers of its normalizer, which stay
@@ -104,8 +112,9 @@ struct pbTrain {
   const char **slices;  // their names
   pbPool *pool;
   pbBatch *batch, *trial;  // trial: for evaluations
-  pbScratch *scratch;
+  pbScratch **scratch;     // of each thread
   pbHead head_critic, head_policy, head_before;
+  pbHead head_fit;  // the critic in float, for its fit: parameters as those of head_critic
   pbOptimizer *search;
   pbRate search_rate;
 
@@ -138,7 +147,10 @@ struct pbTrain {
   double *fresh;                                                 // (worlds, window, nx): new starts right after a decision
   double *observed;                                              // (worlds, window + 1, nobs)
   double *bar_x, *bar_sensor, *bar_xpos, *bar_site;              // (worlds, window + 1, width): of the tangent, sensors, ...
-  double *next, *tangent, *record;                               // window; TangentSize; a tape record
+  double *tangent, *record;                                      // TangentSize; a tape record for each thread
+  double *next, *factor;                                         // window + 1; worlds
+  double *value_bar, *observed_bar;                              // (worlds, critics), (worlds, nobs)
+  pbStatus *fate;                                                // worlds: of a call on all threads
   const double **batch_row;
   int *length, *done, *ids, *order, dropped;  // length: decisions that count
   bool *ended, *lost;                         // (worlds, window): its episode ended before its time; (worlds): diverged
@@ -157,11 +169,18 @@ PB_NODISCARD pbStatus pbTrain_Begin(pbTrain *t, int threads);
 void pbTrain_End(pbTrain *t);
 
 // ---- head.c
-PB_NODISCARD pbStatus pbHead_Create(pbContext *ctx, const pbPolicyFunction *f, int columns, pbHead *head);
+PB_NODISCARD pbStatus pbHead_Create(pbContext *ctx, pbPool *pool, const pbPolicyFunction *f, int columns, pbHead *head);
 void pbHead_Destroy(pbContext *ctx, pbHead *head);
-// `count` rows of observations through a head; results in head->out, entry i of row b at [i * count + b].
+// `count` rows of observations through a head, on all threads, with the same bits for any number of these; into head->out.
 PB_NODISCARD pbStatus pbHead_Forward(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count);
-PB_NODISCARD pbStatus pbHead_Pull(pbTrain *t, pbHead *head, const double *param, int count);
+// Where an output of a column stands in head->out. Of one output: at [column].
+size_t pbHead_At(const pbHead *head, int count, int output, int column);
+// Outputs as Forward, and the gradient by parameters of what has these cotangents, into head->bar.
+PB_NODISCARD pbStatus pbHead_Fit(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count,
+                                 pbHeadBars bars, void *user);
+// in_bar (count, observations) by the rows themselves; out_bar (count, outputs).
+PB_NODISCARD pbStatus pbHead_PullInputs(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count,
+                                        const double *out_bar, double *in_bar);
 
 // ---- worlds.c: starts, windows, costs
 uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b);  // seed of a generator
@@ -182,6 +201,8 @@ bool pbTrain_Ended(const pbTrain *t, int w, int k);  // did the episode of world
 // Goes on after a window: states of worlds, those that were lost or whose time is over at new starts.
 void pbTrain_Advance(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Observe(pbTrain *t);  // observed, of all rows that count
+// work(t, i, worker) for i below count (at most the worlds), on all threads, each with scratch[worker].
+PB_NODISCARD pbStatus pbTrain_Spread(pbTrain *t, int count, pbStatus (*work)(pbTrain *t, int i, int worker));
 const double *pbTrain_Observation(const pbTrain *t, int decision);
 // Mean cost of whole episodes over starts of a stream; alive: the share of them that did not end before their time.
 PB_NODISCARD pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int starts, double *score,
@@ -204,6 +225,8 @@ PB_NODISCARD pbStatus pbTrain_Noise(pbTrain *t, pbTrainResult *result);
 // ---- critic.c
 void pbTrain_Targets(const pbTrainSettings *s, int length, const double *cost, const double *next, const bool *ended,
                      double *target);
+// Of a column of the critics' outputs: their mean, or the worst of them, which is the largest (Fujimoto et al. 2018).
+double pbTrain_ValueAt(const pbHead *head, int count, int column, bool worst);
 PB_NODISCARD pbStatus pbTrain_MakeTargets(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_FitCritic(pbTrain *t, double *error);
 int pbTrain_Shuffle(pbTrain *t, uint64_t round);  // order: decisions that count; how many

@@ -248,19 +248,41 @@ const double *pbTrain_Began(const pbTrain *t, int w, int k) {
   return t->row_states + ((size_t)w * (window + 1) + (size_t)k) * nx;
 }
 
-pbStatus pbTrain_Observe(pbTrain *t) {
-  int window = t->settings.window;
-  for (int w = 0; w < t->settings.worlds; w++) {
-    for (int k = 0; k <= t->length[w]; k++) {
-      size_t row = (size_t)w * (size_t)(window + 1) + (size_t)k;
-      pbInput input = pbTrain_Input(t, w, k);
-      pbStatus status =
-          pbPolicy_Observe(t->model, t->theta, pbTrain_Began(t, w, k), &input, t->scratch, t->observed + row * (size_t)t->nobs);
-      if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
-    }
+typedef struct Spread {
+  pbTrain *t;
+  pbStatus (*work)(pbTrain *t, int w, int worker);
+} Spread;
+
+static void one_world(void *user, int w, int worker) {
+  const Spread *s = user;
+  s->t->fate[w] = s->work(s->t, w, worker);
+}
+
+pbStatus pbTrain_Spread(pbTrain *t, int count, pbStatus (*work)(pbTrain *t, int w, int worker)) {
+  Spread spread = {t, work};
+  PB_ASSERT(count <= t->lanes);
+  pbPool_Run(t->pool, count, one_world, &spread);
+
+  // the text is of what a thread did last: the first that failed says it again
+  for (int w = 0; w < count; w++) {
+    if (t->fate[w] == pb_ok) continue;
+    pbStatus status = work(t, w, 0);
+    return pbContext_Fail(t->ctx, status == pb_ok ? t->fate[w] : status, "%s", pbScratch_Error(t->scratch[0]));
   }
   return pb_ok;
 }
+
+static pbStatus observe_world(pbTrain *t, int w, int worker) {
+  for (int k = 0; k <= t->length[w]; k++) {
+    size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k;
+    pbInput input = pbTrain_Input(t, w, k);
+    PB_TRY(pbPolicy_Observe(t->model, t->theta, pbTrain_Began(t, w, k), &input, t->scratch[worker],
+                            t->observed + row * (size_t)t->nobs));
+  }
+  return pb_ok;
+}
+
+pbStatus pbTrain_Observe(pbTrain *t) { return pbTrain_Spread(t, t->settings.worlds, observe_world); }
 
 const double *pbTrain_Observation(const pbTrain *t, int decision) {
   size_t w = (size_t)(decision / t->settings.window), k = (size_t)(decision % t->settings.window);

@@ -112,7 +112,7 @@ static __attribute__((unused)) double objective(pbTrain *t, bool critic) {
     if (!critic || pbTrain_Ended(t, w, t->length[w] - 1)) continue;
     const double *last = t->observed + (size_t)(w * (t->settings.window + 1) + t->length[w]) * (size_t)t->nobs;
     good(t->ctx, pbHead_Forward(t, &t->head_critic, t->critic_slow, &last, 1));
-    sum += factor * t->head_critic.out[0];
+    sum += factor * pbTrain_ValueAt(&t->head_critic, 1, 0, false);
   }
   return sum / decisions;
 }
