@@ -72,11 +72,9 @@ static pbStatus find_slices(pbTrain *t) {
 // ---- what is kept -----------------------------------------------------------------------------------------------------
 static pbStatus take_kept(pbTrain *t) {
   const pbTrainSettings *s = &t->settings;
-  double *numbers, *rows, *theta;
+  double *numbers, *theta;
   PB_TRY(segment(t, sizeof(pbTrainNumbers) / sizeof(double), &numbers));
   t->now = (pbTrainNumbers *)numbers;
-  PB_TRY(segment(t, (size_t)s->updates * PB_TRAIN_COLUMNS, &rows));
-  t->rows = (pbTrainRow *)rows;
 
   // all of theta, of which the policy's part changes
   PB_TRY(reals(t, t->ntheta, &theta));
@@ -100,6 +98,16 @@ static pbStatus take_kept(pbTrain *t) {
   PB_TRY(segment(t, t->head_critic.unknowns, &t->critic_m));
   return segment(t, t->head_critic.unknowns, &t->critic_v);
 }
+
+// Last of all: of a state those that are made are saved, so that a run may go on with another number of updates.
+static pbStatus take_rows(pbTrain *t) {
+  double *rows;
+  PB_TRY(segment(t, (size_t)t->settings.updates * PB_TRAIN_COLUMNS, &rows));
+  t->rows = (pbTrainRow *)rows;
+  return pb_ok;
+}
+
+static pbStatus take_learned(pbTrain *t) { return segment(t, pbTrain_LearnedSize(t), &t->best_learned); }
 
 // ---- arrays of a window -------------------------------------------------------------------------------------------------
 static pbStatus take_bars(pbTrain *t, size_t rows) {
@@ -219,6 +227,7 @@ static void set_first_states(pbTrain *t) {
     memcpy(t->critic_param, t->head_critic.param, t->head_critic.params * sizeof(double));
     memcpy(t->critic_slow, t->head_critic.param, t->head_critic.params * sizeof(double));
   }
+  pbTrain_TakeGiven(t);
   if (t->brought) pbTrain_SyncNormalizer(t);
 
   for (int w = 0; w < t->settings.worlds; w++) {
@@ -236,6 +245,7 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
   policy->hears = !policy->act;
   PB_TRY(create_heads(t));
   PB_TRY(take_kept(t));
+  PB_TRY(take_learned(t));
   PB_TRY(take_window(t));
   PB_TRY(reals(t, t->ntheta, &t->theta_bar));
   PB_TRY(reals(t, 2 * t->ntheta, &t->theta_out));
@@ -252,6 +262,7 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
     t->segment[t->segments++] = (pbSegment){t->search_state, t->search_size};
     t->kept_size += t->search_size;
   }
+  PB_TRY(take_rows(t));
   return reals(t, t->kept_size, &t->kept);
 }
 
@@ -285,6 +296,9 @@ void pbTrain_End(pbTrain *t) {
                   .features = t->features,
                   .brought = t->brought,
                   .samples = t->samples,
+                  .given = t->given,
+                  .critic_text = t->critic_text,
+                  .fresh_critic = t->fresh_critic,
                   .ramp = t->ramp,
                   .ramps = t->ramps};
   *t = kept;
