@@ -13,23 +13,40 @@ pbStatus pbState_Refuse(pbContext *ctx, const char *path, const char *why) {
   return pbContext_Fail(ctx, pb_bad_input, "%.400s: %.600s; remove it or start with --fresh to begin anew", path, why);
 }
 
-// Refuses a state that was made from something else; names the first line in which both differ, without its hash.
-static pbStatus compare(pbContext *ctx, const char *path, const char *then, const char *now) {
-  enum { digits = 17 };
-  char why[600];
+enum { DIGITS = 17 };  // a hash and a space; behind it the line names a file, an option, a key of the task
 
-  while (*then && *now) {
-    size_t a = strcspn(then, "\n"), b = strcspn(now, "\n");
-    if (a < digits || b < digits || memcmp(then, now, digits)) {
-      // the line names the file or the option behind its hash
-      int length = b > digits ? (int)(b - digits) : 0;
-      snprintf(why, sizeof why, "holds a run from before %.*s was changed", length < 500 ? length : 500, now + digits);
-      return pbState_Refuse(ctx, path, why);
-    }
-    then += a + (then[a] != 0);
-    now += b + (now[b] != 0);
+static size_t line_length(const char *line) { return strcspn(line, "\n"); }
+
+static bool has_line(const char *lines, const char *line) {
+  size_t length = line_length(line);
+  for (; *lines; lines += line_length(lines) + (lines[line_length(lines)] != 0)) {
+    if (line_length(lines) == length && memcmp(lines, line, length) == 0) return true;
   }
-  return *then || *now ? pbState_Refuse(ctx, path, "holds a run that read other files") : pb_ok;
+  return false;
+}
+
+// The first of some lines that others have not; NULL: they have all.
+static const char *first_alone(const char *lines, const char *others) {
+  for (; *lines; lines += line_length(lines) + (lines[line_length(lines)] != 0)) {
+    if (!has_line(others, lines)) return lines;
+  }
+  return NULL;
+}
+
+// Refuses a state that was made from something else, and names the first that is another now, or new, or a key that is gone. Their
+// order says nothing.
+static pbStatus compare(pbContext *ctx, const char *path, const char *then, const char *now) {
+  char why[600];
+  const char *line = first_alone(now, then);
+  if (!line) line = first_alone(then, now);
+  if (!line) return pb_ok;
+
+  size_t length = line_length(line);
+  bool key = length > DIGITS && strncmp(line + DIGITS, "the task's ", 11) == 0;
+  if (length <= DIGITS || (has_line(then, line) && !key)) return pbState_Refuse(ctx, path, "holds a run that read other files");
+  snprintf(why, sizeof why, "holds a run from before %.*s was changed", length < 500 ? (int)(length - DIGITS) : 500,
+           line + DIGITS);
+  return pbState_Refuse(ctx, path, why);
 }
 
 pbStatus pbState_Load(pbContext *ctx, const char *path, const char *made_from, pbArrays **set) {

@@ -55,15 +55,25 @@ static void add_file(void *user, const char *path) {
   if (m->before.opened) m->before.opened(m->before.user, path);
 }
 
-// An object but for the iterations of its "optimizer".
-static json_t *copy_without(const json_t *object) {
-  const json_t *optimizer = json_object_get(object, "optimizer");
-  json_t *copy = pbJson_CopyMembers(object);
-  if (!copy || !json_is_object(optimizer)) return copy;
+// Keys with which a run goes on though they are others: how long it is to be, and how it is watched.
+static const char *const free_keys[][2] = {{"optimizer", "iterations"}, {"train", "updates"}, {"train", "evaluate"}};
 
-  json_t *other = pbJson_CopyMembers(optimizer);
-  if (other) json_object_del(other, "iterations");
-  if (json_object_set_new(copy, "optimizer", other) == 0) return copy;
+// Replaces a member that is an object by one without a key. False: no memory.
+static bool leave_out(json_t *copy, const char *member, const char *key) {
+  const json_t *own = json_object_get(copy, member);
+  if (!json_is_object(own)) return true;
+
+  json_t *other = pbJson_CopyMembers(own);
+  if (other) json_object_del(other, key);
+  return json_object_set_new(copy, member, other) == 0;
+}
+
+static json_t *copy_without(const json_t *object) {
+  json_t *copy = pbJson_CopyMembers(object);
+  bool good = copy != NULL;
+  for (size_t i = 0; good && i < sizeof free_keys / sizeof *free_keys; i++)
+    good = leave_out(copy, free_keys[i][0], free_keys[i][1]);
+  if (good) return copy;
 
   json_decref(copy);
   return NULL;
@@ -90,16 +100,27 @@ static int hash_piece(const char *piece, size_t size, void *hash) {
   return 0;
 }
 
-// More iterations are the one change with which a run goes on; the order of keys and the space between them say nothing.
-static uint64_t hash_task(const json_t *root) {
-  json_t *copy = copy_task(root);
+// Sorted and compact, with all digits of numbers: equal values have equal texts. The order of keys and the space between them say
+// nothing.
+static void add_value(pbManifest *m, const char *place, const json_t *value) {
+  const size_t flags = JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
   uint64_t hash = hash_start;
+  if (json_dump_callback(value, hash_piece, &hash, flags) == 0) add_line(m, hash, place);
+  else m->failed = true;
+}
 
-  // Sorted and compact, with all digits of numbers: equal tasks have equal texts.
-  int failed = copy ? json_dump_callback(copy, hash_piece, &hash, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : -1;
+// Each key has a line, so that the one that was changed can be named; "train" a line for each of its own.
+static void add_members(pbManifest *m, const char *before, json_t *object) {
+  char place[400];
+  const char *key;
+  json_t *value;
 
-  json_decref(copy);
-  return failed ? 0 : hash;
+  json_object_foreach(object, key, value) {
+    snprintf(place, sizeof place, "%s%.300s", before, key);
+    place[strcspn(place, "\n")] = 0;  // a line each
+    if (!strcmp(key, "train") && json_is_object(value) && !strchr(before, '.')) add_members(m, "the task's train.", value);
+    else add_value(m, place, value);
+  }
 }
 
 void pbManifest_Begin(pbManifest *m, pbContext *ctx) {
@@ -113,9 +134,10 @@ void pbManifest_Add(pbManifest *m, const char *name, const char *text) {
 }
 
 void pbManifest_AddTask(pbManifest *m, const json_t *root) {
-  uint64_t hash = hash_task(root);
-  add_line(m, hash, "the task");
-  m->failed = m->failed || hash == 0;  // no memory for the text
+  json_t *copy = copy_task(root);
+  if (copy) add_members(m, "the task's ", copy);
+  m->failed = m->failed || !copy;  // no memory for it
+  json_decref(copy);
 }
 
 void pbManifest_Stop(pbManifest *m) {

@@ -2,6 +2,7 @@
 #ifndef PB_IO_TASK_POLICY_H
 #define PB_IO_TASK_POLICY_H
 
+#include <pullback/array.h>
 #include <pullback/policy.h>
 
 #include "compile/spec_pool.h"
@@ -15,6 +16,10 @@ typedef struct pbPolicyFile {
   pbNetwork *decide, *act;
   bool trained;    // weights came with it, from an NPZ
   double samples;  // that the numbers of its normalizer are of; 0: not said
+  // What a training left beside the weights: of the file they are from (`source`), and of the training since, which is saved in
+  // its place. NULL: nothing.
+  pbArrays *learned, *left;
+  char *source;
 } pbPolicyFile;
 
 // ---- task_policy_layers.c
@@ -23,6 +28,16 @@ PB_NODISCARD pbStatus pbTask_ReadLayers(pbTaskReader *r, const json_t *list, pbS
                                         int *outputs);
 // How many numbers come out of a list whatever goes in; -1 where that follows from what goes in, or the list is none.
 int pbTask_LayerOutputs(const json_t *list);
+
+// ---- task_learned.c: arrays "train.*" of a policy's file
+// Takes those of a set that was read from `path`; and adds what is there to a set that is written.
+PB_NODISCARD pbStatus pbLearned_Take(pbPolicyFile *file, const pbArrays *set, const char *path);
+PB_NODISCARD pbStatus pbLearned_Add(const pbPolicyFile *file, pbArrays *set);
+void pbLearned_Free(pbPolicyFile *file);
+
+// Into the training that is read, as far as it fits; out of one that has run, to be saved with its policy.
+PB_NODISCARD pbStatus pbTask_TakeLearned(pbTaskReader *r, struct pbTrain *t);
+PB_NODISCARD pbStatus pbTask_LeaveLearned(struct pbTrain *t);
 
 // ---- task_policy.c
 // "policy" of a task into the model that the reader works on: an object, or the name of a file. NULL: none.

@@ -459,6 +459,7 @@ static void destroy_file(pbPolicyFile *file) {
   pbNetwork_Destroy(file->decide);
   pbNetwork_Destroy(file->act);
   pbSpecPool_Clear(&file->pool);
+  pbLearned_Free(file);
   pbContext_Free(ctx, file->text);
   pbContext_Free(ctx, file);
 }
@@ -591,6 +592,7 @@ static pbStatus load_arrays(pbModel *model, const char *path) {
 
   if (status == pb_ok) status = take_weights(model, set, path);
   if (status == pb_ok) status = take_samples(model, set, path);
+  if (status == pb_ok) status = pbLearned_Take(model->policy_file, set, path);
   pbArrays_Destroy(set);
 
   return status;
@@ -638,7 +640,8 @@ static pbStatus add_slices(const pbModel *model, const double *theta, pbArrays *
   }
 
   const double *samples = &model->policy_file->samples;
-  return *samples > 0 ? pbArrays_AddReals(set, PB_SAMPLES, 0, NULL, samples, NULL) : pb_ok;
+  if (*samples > 0) PB_TRY(pbArrays_AddReals(set, PB_SAMPLES, 0, NULL, samples, NULL));
+  return pbLearned_Add(model->policy_file, set);
 }
 
 pbStatus pbPolicy_Save(pbContext *ctx, const pbModel *model, const double *theta, const char *path) {

@@ -228,6 +228,12 @@ typedef struct pbStateFile {
   const char *path, *made_from;
 } pbStateFile;
 pbRunStore pbStateFile_Store(pbStateFile *file);
+// Of a training (task_learned.c), which may go on with another number of updates: no fewer than there were.
+typedef struct pbTrainFile {
+  pbStateFile file;
+  int updates;  // now
+} pbTrainFile;
+pbRunStore pbTrainFile_Store(pbTrainFile *file);
 
 // "urdf" of a task, zero where there is none. *package_path belongs to the caller, also on failure.
 PB_NODISCARD pbStatus pbTask_ReadUrdf(pbTaskReader *r, const json_t *root, pbUrdfOptions *urdf, char **package_path);

@@ -41,6 +41,7 @@ static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
                                        PB_KEY_PART("ramps"),
                                        PB_KEYS_END};
 static const pbTaskKey critic_keys[] = {PB_KEY_PART("layers"),
+                                        PB_KEY_PART("fresh"),
                                         NUMBER("rate", critic_rate, 1e-12, 100),
                                         NUMBER("target", critic_target, 0, 1),
                                         COUNT("count", critic_count, 1, 2),
@@ -251,6 +252,8 @@ static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normali
   pbTaskReader_Enter(r, "layers");
   pbStatus status = make_critic(r, list, inputs, 1, t);
   if (status == pb_ok && t->settings.critic_count == 2) status = make_second(r, layers, normalizer, critic, inputs, t);
+  if (status == pb_ok)
+    status = pbJson_Dump(r->ctx, list, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &t->critic_text);
   json_decref(made);
   json_decref(list);
   if (status == pb_ok) pbTaskReader_Leave(r);
@@ -267,6 +270,7 @@ static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
 
   pbTaskReader_Enter(r, "critic");
   if (object) PB_TRY(pbTaskReader_Fill(r, object, critic_keys, &t->settings));
+  PB_TRY(pbTaskReader_Bool(r, object, "fresh", &t->fresh_critic));
 
   // the policy's own description says what comes before its normalizer
   json_error_t error;
@@ -646,6 +650,7 @@ static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task)
   if (!json_object_get(root, "loss")) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
 
   PB_TRY(read_learning(r, root, t));
+  PB_TRY(pbTask_TakeLearned(r, t));
   return pbTask_CheckAudit(r, root, task, t->settings.episode);
 }
 
@@ -668,11 +673,11 @@ pbStatus pbTrain_Load(pbContext *ctx, const char *path, const char *allow_root, 
 pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *options, pbTrainResult *result) {
   static const pbTrainOptions none;
   if (!options) options = &none;
-  pbStateFile file = {train->ctx, options->state_file, train->task->made_from};
-  pbRunStore kept = pbStateFile_Store(&file);
+  pbTrainFile file = {{train->ctx, options->state_file, train->task->made_from}, train->settings.updates};
+  pbRunStore kept = pbTrainFile_Store(&file);
   pbStatus status = pbTrain_Loop(train, options, options->state_file ? &kept : NULL, result);
 
   // saved with the policy
   if (result->theta && train->mean_at >= 0) train->task->model->policy_file->samples = train->now->best_stats;
-  return status;
+  return result->theta && status == pb_ok ? pbTask_LeaveLearned(train) : status;
 }

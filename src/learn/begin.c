@@ -71,13 +71,9 @@ static pbStatus find_slices(pbTrain *t) {
 
 // ---- what is kept -----------------------------------------------------------------------------------------------------
 static pbStatus take_kept(pbTrain *t) {
-  const pbTrainSettings *s = &t->settings;
-  double *numbers, *rows, *theta;
+  double *numbers, *theta;
   PB_TRY(segment(t, sizeof(pbTrainNumbers) / sizeof(double), &numbers));
   t->now = (pbTrainNumbers *)numbers;
-  PB_TRY(segment(t, (size_t)s->updates * PB_TRAIN_COLUMNS, &rows));
-  PB_TRY(segment(t, (size_t)s->updates * 2 * (size_t)t->cost.count, &t->term_rows));
-  t->rows = (pbTrainRow *)rows;
 
   // all of theta, of which the policy's part changes
   PB_TRY(reals(t, t->ntheta, &theta));
@@ -101,6 +97,16 @@ static pbStatus take_kept(pbTrain *t) {
   PB_TRY(segment(t, t->head_critic.unknowns, &t->critic_m));
   return segment(t, t->head_critic.unknowns, &t->critic_v);
 }
+
+// Last of all: of a state those that are made are saved, so that a run may go on with another number of updates.
+static pbStatus take_rows(pbTrain *t) {
+  size_t updates = (size_t)t->settings.updates;
+  t->kept_size += updates * pbTrain_RowSize(t);
+  PB_TRY(reals(t, updates * 2 * (size_t)t->cost.count, &t->term_rows));
+  return take(t, updates, sizeof *t->rows, &t->rows);
+}
+
+static pbStatus take_learned(pbTrain *t) { return segment(t, pbTrain_LearnedSize(t), &t->best_learned); }
 
 // ---- arrays of a window -------------------------------------------------------------------------------------------------
 static pbStatus take_bars(pbTrain *t, size_t rows) {
@@ -231,6 +237,7 @@ static void set_first_states(pbTrain *t) {
     memcpy(t->critic_param, t->head_critic.param, t->head_critic.params * sizeof(double));
     memcpy(t->critic_slow, t->head_critic.param, t->head_critic.params * sizeof(double));
   }
+  pbTrain_TakeGiven(t);
   if (t->brought) pbTrain_SyncNormalizer(t);
 
   for (int w = 0; w < t->settings.worlds; w++) {
@@ -249,6 +256,7 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
   PB_TRY(pbPool_Create(t->ctx, threads, &t->pool));
   PB_TRY(create_heads(t));
   PB_TRY(take_kept(t));
+  PB_TRY(take_learned(t));
   PB_TRY(take_window(t));
   PB_TRY(reals(t, t->ntheta, &t->theta_bar));
   PB_TRY(reals(t, 2 * t->ntheta, &t->theta_out));
@@ -264,6 +272,7 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
     t->segment[t->segments++] = (pbSegment){t->search_state, t->search_size};
     t->kept_size += t->search_size;
   }
+  PB_TRY(take_rows(t));
   return reals(t, t->kept_size, &t->kept);
 }
 
@@ -300,6 +309,9 @@ void pbTrain_End(pbTrain *t) {
                   .features = t->features,
                   .brought = t->brought,
                   .samples = t->samples,
+                  .given = t->given,
+                  .critic_text = t->critic_text,
+                  .fresh_critic = t->fresh_critic,
                   .ramp = t->ramp,
                   .ramps = t->ramps,
                   .schedule = t->schedule,

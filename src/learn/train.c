@@ -67,11 +67,18 @@ bool pbTrainMethod_Named(const char *name, pbTrainMethod *method) {
 }
 
 // ---- what is kept -----------------------------------------------------------------------------------------------------
+size_t pbTrain_RowSize(const pbTrain *t) { return PB_TRAIN_COLUMNS + 2 * (size_t)t->cost.count; }
+
+// Segments, then each update's row with its terms.
 static void copy_kept(pbTrain *t) {
   double *out = t->kept;
   for (int i = 0; i < t->segments; i++) {
     memcpy(out, t->segment[i].data, t->segment[i].count * sizeof *out);
     out += t->segment[i].count;
+  }
+  for (int k = 0; k < t->settings.updates; k++, out += pbTrain_RowSize(t)) {
+    memcpy(out, t->rows + k, sizeof *t->rows);
+    memcpy(out + PB_TRAIN_COLUMNS, pbTrain_TermRow(t, k, false), 2 * (size_t)t->cost.count * sizeof *out);
   }
   PB_ASSERT(out == t->kept + t->kept_size);
 }
@@ -81,6 +88,10 @@ static void put_kept(pbTrain *t) {
   for (int i = 0; i < t->segments; i++) {
     memcpy(t->segment[i].data, in, t->segment[i].count * sizeof *in);
     in += t->segment[i].count;
+  }
+  for (int k = 0; k < t->settings.updates; k++, in += pbTrain_RowSize(t)) {
+    memcpy(t->rows + k, in, sizeof *t->rows);
+    memcpy(pbTrain_TermRow(t, k, false), in + PB_TRAIN_COLUMNS, 2 * (size_t)t->cost.count * sizeof *in);
   }
 }
 
@@ -92,13 +103,14 @@ static pbStatus restore_kept(pbTrain *t, const char *file) {
   if (!whole) return pbContext_Fail(t->ctx, pb_bad_input, "%.400s: is damaged; remove it or start with --fresh", file);
   if (t->now->seed != seed || t->now->method != method)
     return pbContext_Fail(t->ctx, pb_bad_input,
-                          "%.400s: holds a training by another method or seed; remove it or start with --fresh", file);
+                          "%.400s: holds a training by another method or --seed; remove it or start with --fresh", file);
   return t->search ? pbOptimizer_Restore(t->search, t->search_state) : pb_ok;
 }
 
 static pbStatus save(pbTrain *t, const pbRunStore *store) {
   t->saved = pb_seconds();
-  return store ? store->save(store->user, t->kept, t->kept_size) : pb_ok;
+  size_t ahead = (size_t)(t->settings.updates - (int)t->now->update) * pbTrain_RowSize(t);
+  return store ? store->save(store->user, t->kept, t->kept_size - ahead) : pb_ok;
 }
 
 // ---- the loop ---------------------------------------------------------------------------------------------------------
@@ -120,7 +132,22 @@ static pbStatus evaluate(pbTrain *t, pbTrainRow *row) {
   t->now->best_length = row->length;
   t->now->best_success = row->success;
   t->now->best_stats = t->now->stats;
+  t->now->starts = t->settings.evaluate_starts;
   memcpy(t->best, t->theta + t->policy_at, t->policy_count * sizeof(double));
+  pbTrain_NoteLearned(t);
+  return pb_ok;
+}
+
+// A run that goes on with other starts of its evaluations: the best so far is judged by these, for what comes to be compared.
+static pbStatus judge_again(pbTrain *t) {
+  if (!t->now->evaluated || t->now->starts == t->settings.evaluate_starts) return pb_ok;
+
+  double *theta = t->theta_out;
+  memcpy(theta, t->theta, t->ntheta * sizeof *theta);
+  memcpy(theta + t->policy_at, t->best, t->policy_count * sizeof *theta);
+  PB_TRY(pbTrain_Evaluate(t, theta, pb_drawEvaluation, t->settings.evaluate_starts, &t->now->best_score, &t->now->best_alive));
+  t->now->starts = t->settings.evaluate_starts;
+  copy_kept(t);
   return pb_ok;
 }
 
@@ -212,7 +239,7 @@ static pbStatus begin(pbTrain *t, const pbRunStore *store, bool *resumed) {
   t->seconds_before = t->now->seconds;
   t->steps_before = t->now->steps;
   t->first_update = t->now->update;
-  if (*resumed) return pb_ok;
+  if (*resumed) return judge_again(t);
 
   // the policy as it was given is the first to be judged
   pbTrainRow row = {0};
@@ -251,6 +278,7 @@ void pbTrain_Destroy(pbTrain *train) {
   pbContext_Free(train->ctx, train->spread);
   pbContext_Free(train->ctx, train->ramp);
   pbContext_Free(train->ctx, train->schedule);
+  pbContext_Free(train->ctx, train->critic_text);
   pbNetwork_Destroy(train->before);
   pbNetwork_Destroy(train->critic);
   pbNetwork_Destroy(train->critic_single);

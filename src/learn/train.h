@@ -75,9 +75,18 @@ typedef struct pbSegment {  // numbers that pass from one update to the next
 } pbSegment;
 enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 96 };
 
+// What a training leaves beside a policy's weights, of the best one. NULL: there is none.
+typedef struct pbLearned {
+  double steps, critic_steps;         // that Adam has made
+  const double *m, *v;                // unknowns: its means of gradients and of their squares
+  const double *critic, *slow;        // parameters of the critic, and of the slow one
+  const double *critic_m, *critic_v;  // its unknowns
+} pbLearned;
+
 typedef struct pbTrainNumbers {  // doubles only: they are saved as such
   double update, steps, evaluated, best_update, best_score, best_alive, first_score, dropped, seconds, adam, critic_adam, stats,
       seed, method, best_stats, best_length, best_success, reserved[1];
+  double best_adam, best_critic_adam, starts;  // starts: that the best was judged with
 } pbTrainNumbers;
 
 // What random numbers are for.
@@ -95,8 +104,11 @@ struct pbTrain {
   pbNetwork *before, *critic, *critic_single;  // critic_single: the critic in float
   ptrdiff_t mean_at, deviation_at, critic_mean_at, critic_deviation_at;
   int features;
-  bool brought;    // the policy came with the numbers of its normalizer, which stay
-  double samples;  // that these are of; 0: not known
+  bool brought;       // the policy came with the numbers of its normalizer, which stay
+  double samples;     // that these are of; 0: not known
+  pbLearned given;    // beside the policy's weights in its file, as far as it is of use here
+  char *critic_text;  // the critic's layers; NULL: it has none
+  bool fresh_critic;  // whatever the file has
   pbRamp *ramp;
   int ramps;
   pbSchedule *schedule;
@@ -126,6 +138,7 @@ struct pbTrain {
   double *states, *age, *episode;   // worlds
   double *command;                  // (worlds, commands)
   double *best;                     // policy_count
+  double *best_learned;             // pbTrain_LearnedSize: what was there with it
   double *search_state;
   size_t search_size;
   pbTrainRow *rows;
@@ -167,6 +180,12 @@ struct pbTrain {
 // ---- begin.c: memory, the worlds' first states
 PB_NODISCARD pbStatus pbTrain_Begin(pbTrain *t, int threads);
 void pbTrain_End(pbTrain *t);
+
+// ---- learned.c: what passes from one training to the next
+size_t pbTrain_LearnedSize(const pbTrain *t);
+void pbTrain_NoteLearned(pbTrain *t);  // now is what goes with the best
+void pbTrain_TakeGiven(pbTrain *t);
+pbLearned pbTrain_Learned(const pbTrain *t);  // until the next pbTrain_Begin or pbTrain_End
 
 // ---- head.c
 PB_NODISCARD pbStatus pbHead_Create(pbContext *ctx, pbPool *pool, const pbPolicyFunction *f, int columns, pbHead *head);
@@ -247,6 +266,7 @@ void pbTrain_KeepTerms(pbTrain *t, int w, int k);                    // what the
 double *pbTrain_TermCosts(const pbTrain *t, int w, int k);           // (terms)
 void pbTrain_MeanTerms(const pbTrain *t, double *mean);              // (terms), of the window
 double *pbTrain_TermRow(const pbTrain *t, int row, bool evaluated);  // (terms)
+size_t pbTrain_RowSize(const pbTrain *t);  // numbers that are kept of an update: its row, and these terms
 
 // ---- train.c
 int pbTrain_Tell(void *user, const pbProgress *progress);

@@ -853,7 +853,7 @@ def test_optimize_leaves_no_state_behind_that_is_of_no_use(run, tmp_path, arm):
     p.send_signal(signal.SIGINT)
     assert p.wait(timeout=60) == 130
     text = run("optimize", write_task(tmp_path, steps=151, optimizer={"method": "cmaes", "iterations": 10 ** 6}), "-o", tmp_path / "r.json", code=3).stderr
-    assert "r.state" in text and "the task was changed" in text and "--fresh" in text
+    assert "r.state" in text and "the task's steps was changed" in text and "--fresh" in text
     run("optimize", write_task(tmp_path, optimizer={"iterations": 1}), "-o", tmp_path / "r.json", "--fresh")
     assert not state.exists()
 

@@ -38,7 +38,6 @@ static void test_gradients(void **state) {
   check_gradient(ctx, load(ctx, "\"method\": \"bptt\", \"discount\": 0.9, " SMALL, EPISODE), false, false);
   check_gradient(ctx, load(ctx, "\"method\": \"shac\", \"discount\": 0.9, " SMALL, EPISODE), true, false);
   check_gradient(ctx, load(ctx, "\"method\": \"shac\", \"critic\": {\"count\": 2}, " SMALL, EPISODE), true, false);
-  check_gradient(ctx, load(ctx, "\"method\": \"shac\", \"critic\": {\"count\": 2}, " SMALL, EPISODE), true, false);
 
   // episodes that end before their time: nothing of what follows is theirs
   check_gradient(ctx,
