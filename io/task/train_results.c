@@ -12,13 +12,14 @@ const char *pbTrainNews_Say(const pbTrainNews *news, char *text, size_t size) {
 
   // nothing is known before the first update
   if (isfinite(news->cost)) n += snprintf(text + n, size - (size_t)n, ", loss %.5g", news->cost);
-  if (isfinite(news->score)) snprintf(text + n, size - (size_t)n, ", evaluated %.5g", news->score);
+  if (isfinite(news->score)) n += snprintf(text + n, size - (size_t)n, ", evaluated %.5g", news->score);
+  if (isfinite(news->agreement)) snprintf(text + n, size - (size_t)n, ", agreement %.2f at %d", news->agreement, news->window);
   return text;
 }
 
 const char *pbTrainRow_Name(int column) {
-  static const char *const names[PB_TRAIN_COLUMNS] = {"update",       "robot_steps", "loss",  "gradient_norm",
-                                                      "critic_error", "evaluated",   "alive", "dropped"};
+  static const char *const names[PB_TRAIN_COLUMNS] = {"update",    "robot_steps", "loss",      "gradient_norm", "critic_error",
+                                                      "evaluated", "alive",       "agreement", "window",        "dropped"};
   return column >= 0 && column < PB_TRAIN_COLUMNS ? names[column] : NULL;
 }
 

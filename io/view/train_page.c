@@ -9,13 +9,14 @@
 #include "io/view/scene.h"
 
 enum { MOST_POINTS = 2000, CURVE_ROOM = MOST_POINTS + 2, MOST_STEPS = 1000000, FRAMES_PER_SECOND = 120 };
-enum { EVALUATED = 5 };  // of the columns
+enum { EVALUATED = 5, WINDOW = 8 };  // of the columns
 
 // Columns of a row, as the CSV has them, in words.
 static const char *const titles[PB_TRAIN_COLUMNS] = {
     [2] = "loss a decision, mean over the worlds", [3] = "norm of the gradient",
     [4] = "mean squared error of the critic",      [EVALUATED] = "loss a decision, mean over evaluated episodes",
-    [6] = "share of them that last to the end",    [7] = "worlds that diverged"};
+    [6] = "share of them that last to the end",    [7] = "agreement of the worlds' gradients",
+    [WINDOW] = "window in use, decisions",         [9] = "worlds that diverged"};
 
 static double column(const pbTrainRow *row, int k) {
   double values[PB_TRAIN_COLUMNS];
@@ -24,7 +25,16 @@ static double column(const pbTrainRow *row, int k) {
 }
 
 // ---- curves -----------------------------------------------------------------------------------------------------------
-// A column over the updates, as far as it has numbers; of very many every so many. Worlds that diverged only where some did.
+static bool windows_change(const pbTrain *train) {
+  const pbTrainRow *rows = pbTrain_Rows(train);
+  for (int i = 1; i < pbTrain_RowCount(train); i++) {
+    if (rows[i].window != rows[0].window) return true;
+  }
+  return false;
+}
+
+// A column over the updates, as far as it has numbers; of very many every so many. Worlds that diverged only where some did,
+// windows where they changed.
 static pbCurve make_curve(const pbTrain *train, int k, const double *first, double *x, double *y) {
   const pbTrainRow *rows = pbTrain_Rows(train);
   pbCurve curve = {.name = titles[k], .x = x, .y = y};
@@ -37,6 +47,7 @@ static pbCurve make_curve(const pbTrain *train, int k, const double *first, doub
     largest = value > largest ? value : largest;
   }
   if (k == PB_TRAIN_COLUMNS - 1 && largest == 0) return curve;
+  if (k == WINDOW && !windows_change(train)) return curve;
 
   // before the first update
   if (first && isfinite(*first)) {
