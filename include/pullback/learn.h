@@ -42,13 +42,17 @@ PB_API int pbTrain_EpisodeSteps(const pbTrain *train);  // physics steps of a wh
 
 // After each update.
 typedef struct pbTrainRow {
-  double update;   // how many there were
-  double steps;    // robot-steps so far
-  double cost;     // mean loss a decision of the update's worlds
-  double norm;     // of the gradient before clipping; NaN without one
-  double value;    // mean squared error of the critic before its update; NaN without one
-  double score;    // mean loss over the evaluation's episodes; NaN where there was none
-  double alive;    // share of them that did not end before their time; NaN
+  double update;  // how many there were
+  double steps;   // robot-steps so far
+  double cost;    // mean loss a decision of the update's worlds
+  double norm;    // of the gradient before clipping; NaN without one
+  double value;   // mean squared error of the critic before its update; NaN without one
+  double score;   // mean loss over the evaluation's episodes; NaN where there was none
+  double alive;   // share of them that did not end before their time; NaN
+  // Cosine to be expected between the gradient and one from as many other worlds, -1 to 1, averaged over the last updates: 1
+  // where worlds agree, 0 where the gradient is noise; NaN without gradients, and of one world.
+  double agreement;
+  double window;   // decisions between updates as it is in use; every so often a longer one is tried
   double dropped;  // worlds that diverged in the update, and were left out of it
   double length;   // s, mean of the evaluation's episodes up to their end; NaN
   double success;  // share of them that were a success; NaN where nothing says what is one
@@ -69,7 +73,8 @@ typedef struct pbTrainNews {
   int update, updates;
   double steps, steps_per_second;  // of this run
   double seconds, left;            // since it began; estimate, < 0: unknown
-  double cost, score;              // last ones; NaN
+  double cost, score, agreement;   // last ones; NaN
+  int window;                      // in use
 } pbTrainNews;
 PB_API const char *pbTrainNews_Say(const pbTrainNews *news, char *text, size_t size);  // in words; returns text
 typedef struct pbTrainOptions {

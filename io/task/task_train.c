@@ -21,7 +21,7 @@
 static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
                                        COUNT("updates", updates, 1, 10000000),
                                        COUNT("worlds", worlds, 1, 1000000),
-                                       COUNT("window", window, 1, 100000),
+                                       PB_KEY_PART("window"),
                                        NUMBER("discount", discount, 0, 1),
                                        NUMBER("lambda", lambda, 0, 1),
                                        NUMBER("rate", rate, 1e-12, 100),
@@ -40,6 +40,9 @@ static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
                                        PB_KEY_PART("critic"),
                                        PB_KEY_PART("ramps"),
                                        PB_KEYS_END};
+static const pbTaskKey window_key = COUNT("window", window, 1, 100000);
+static const pbTaskKey window_keys[] = {COUNT("most", most, 1, 100000), COUNT("least", least, 1, 100000),
+                                        NUMBER("agree", agree, 0.01, 0.99), PB_KEYS_END};
 static const pbTaskKey critic_keys[] = {PB_KEY_PART("layers"),
                                         PB_KEY_PART("fresh"),
                                         NUMBER("rate", critic_rate, 1e-12, 100),
@@ -420,6 +423,27 @@ static pbStatus check_keys(pbTaskReader *r, const json_t *object, pbTrainMethod 
   return pb_ok;
 }
 
+// A number, or one that follows how well the gradients of worlds agree.
+static pbStatus read_window(pbTaskReader *r, const json_t *train, pbTrain *t) {
+  const json_t *object = json_object_get(train, "window");
+  pbTrainSettings *s = &t->settings;
+  if (!json_is_object(object)) return pbTaskReader_Key(r, train, &window_key, s);
+  if (s->method != pb_trainBptt && s->method != pb_trainShac)
+    return pbTaskReader_FailAt(r, "window", "method \"%s\" has no gradients that could agree: expected a number",
+                               pbTrainMethod_Name(s->method));
+  if (s->worlds < 2) return pbTaskReader_FailAt(r, "window", "one world agrees with none: expected two \"worlds\", or a number");
+
+  s->most = s->window;
+  s->agree = 0.5;
+  pbTaskReader_Enter(r, "window");
+  PB_TRY(pbTaskReader_Fill(r, object, window_keys, s));
+  if (!json_object_get(object, "least")) s->least = s->most < 4 ? s->most : 4;
+  if (s->least > s->most) return pbTaskReader_FailAt(r, "least", "expected no more than \"most\", which is %d", s->most);
+  pbTaskReader_Leave(r);
+  s->window = s->most;
+  return pb_ok;
+}
+
 static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   const json_t *object = json_object_get(root, "train"), *evaluate = json_object_get(object, "evaluate");
   pbTrainMethod method = pb_trainShac;
@@ -434,6 +458,7 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   t->settings = defaults(method);
   PB_TRY(pbTaskReader_Seed(r, root, &t->settings.seed));
   PB_TRY(pbTaskReader_Fill(r, object, train_keys, &t->settings));
+  PB_TRY(read_window(r, object, t));
   if (t->settings.last_noise < 0) t->settings.last_noise = t->settings.noise;
   if (method == pb_trainPpo && !(t->settings.noise > 0 && t->settings.last_noise > 0))
     return pbTaskReader_FailAt(r, "noise", "ppo learns from the noise alone: expected a positive number");

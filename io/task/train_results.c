@@ -12,7 +12,8 @@ const char *pbTrainNews_Say(const pbTrainNews *news, char *text, size_t size) {
 
   // nothing is known before the first update
   if (isfinite(news->cost)) n += snprintf(text + n, size - (size_t)n, ", loss %.5g", news->cost);
-  if (isfinite(news->score)) snprintf(text + n, size - (size_t)n, ", evaluated %.5g", news->score);
+  if (isfinite(news->score)) n += snprintf(text + n, size - (size_t)n, ", evaluated %.5g", news->score);
+  if (isfinite(news->agreement)) snprintf(text + n, size - (size_t)n, ", agreement %.2f at %d", news->agreement, news->window);
   return text;
 }
 

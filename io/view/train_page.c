@@ -9,7 +9,7 @@
 #include "io/view/scene.h"
 
 enum { MOST_POINTS = 2000, CURVE_ROOM = MOST_POINTS + 2, MOST_STEPS = 1000000, FRAMES_PER_SECOND = 120 };
-enum { EVALUATED = 5, DROPPED = 7, NAME_ROOM = 200 };  // of the columns
+enum { EVALUATED = 5, WINDOW = 8, DROPPED = 9, NAME_ROOM = 200 };  // of the columns
 
 // Columns of a row, as the CSV has them, in words.
 static const char *const titles[PB_TRAIN_COLUMNS] = {[2] = "loss a decision, mean over the worlds",
@@ -17,12 +17,23 @@ static const char *const titles[PB_TRAIN_COLUMNS] = {[2] = "loss a decision, mea
                                                      [4] = "mean squared error of the critic",
                                                      [EVALUATED] = "loss a decision, mean over evaluated episodes",
                                                      [6] = "share of them that last to the end",
+                                                     [7] = "agreement of the worlds' gradients",
+                                                     [WINDOW] = "window in use, decisions",
                                                      [DROPPED] = "worlds that diverged",
-                                                     [8] = "s up to their end, mean",
-                                                     [9] = "share of them that are a success"};
+                                                     [10] = "s up to their end, mean",
+                                                     [11] = "share of them that are a success"};
 
 // ---- curves -----------------------------------------------------------------------------------------------------------
-// A column over the updates, as far as it has numbers; of very many every so many. Worlds that diverged only where some did.
+static bool windows_change(const pbTrain *train) {
+  const pbTrainRow *rows = pbTrain_Rows(train);
+  for (int i = 1; i < pbTrain_RowCount(train); i++) {
+    if (rows[i].window != rows[0].window) return true;
+  }
+  return false;
+}
+
+// A column over the updates, as far as it has numbers; of very many every so many. Worlds that diverged only where some did,
+// windows where they changed.
 static pbCurve make_curve(const pbTrain *train, int k, const char *name, const double *first, double *x, double *y) {
   pbCurve curve = {.name = name, .x = x, .y = y};
   int numbers = 0, seen = 0;
@@ -34,6 +45,7 @@ static pbCurve make_curve(const pbTrain *train, int k, const char *name, const d
     largest = value > largest ? value : largest;
   }
   if (k == DROPPED && largest == 0) return curve;
+  if (k == WINDOW && !windows_change(train)) return curve;
 
   // before the first update
   if (first && isfinite(*first)) {

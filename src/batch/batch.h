@@ -118,6 +118,10 @@ void pbBatch_Watch(pbBatch *b, bool on);
 // Every rollout that a thread has, by number; NULL past the last.
 pbRollout *pbBatch_RolloutAt(const pbBatchWorker *worker, int index);
 
+// ---- derivative.c: pbBatch_Vjp, told of each world at marks: of those that fail afterwards, too.
+PB_NODISCARD pbStatus pbBatch_VjpMarked(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *options,
+                                        const pbBatchGradient *gradient, const pbPullMarks *marks);
+
 // ---- pack.c: the worlds of a group step by step, so that a policy's functions are called once for all of them -----------------
 // Whether they can, in the call at hand.
 bool pbBatch_Packs(const pbBatch *b);

@@ -69,6 +69,8 @@ static pbStatus find_slices(pbTrain *t) {
   return pb_ok;
 }
 
+static bool gradients(const pbTrain *t) { return t->settings.method == pb_trainBptt || t->settings.method == pb_trainShac; }
+
 // ---- what is kept -----------------------------------------------------------------------------------------------------
 static pbStatus take_kept(pbTrain *t) {
   double *numbers, *theta;
@@ -90,6 +92,7 @@ static pbStatus take_kept(pbTrain *t) {
   PB_TRY(segment(t, (size_t)s->worlds * (size_t)t->ncommand, &t->command));
   PB_TRY(segment(t, (size_t)t->features, &t->stat_mean));
   PB_TRY(segment(t, (size_t)t->features, &t->stat_square));
+  if (gradients(t)) PB_TRY(segment(t, 2 * (size_t)t->agreement.levels, &t->agreement.estimate));
   if (!t->critic) return pb_ok;
 
   PB_TRY(segment(t, t->head_critic.params, &t->critic_param));
@@ -100,7 +103,7 @@ static pbStatus take_kept(pbTrain *t) {
 
 // Last of all: of a state those that are made are saved, so that a run may go on with another number of updates.
 static pbStatus take_rows(pbTrain *t) {
-  size_t updates = (size_t)t->settings.updates;
+  size_t updates = pbTrain_MostRows(t);
   t->kept_size += updates * pbTrain_RowSize(t);
   PB_TRY(reals(t, updates * 2 * (size_t)t->cost.count, &t->term_rows));
   return take(t, updates, sizeof *t->rows, &t->rows);
@@ -171,6 +174,15 @@ static pbStatus take_window(pbTrain *t) {
   return take_bars(t, rows);
 }
 
+static pbStatus take_agreement(pbTrain *t) {
+  pbLearnAgreement *a = &t->agreement;
+  size_t worlds = (size_t)t->settings.worlds;
+  a->places = pbTrain_Places(t);
+  PB_TRY(take(t, t->unknowns, sizeof *a->place, &a->place));
+  PB_TRY(take(t, worlds, sizeof *a->row, &a->row));
+  return reals(t, worlds * (size_t)a->levels * a->places, &a->numbers);
+}
+
 // ---- batches, networks ------------------------------------------------------------------------------------------------
 static pbStatus create_batch(pbTrain *t, int worlds, bool tape, pbBatch **batch) {
   pbBatchOptions options = {
@@ -194,11 +206,11 @@ static pbStatus create_heads(pbTrain *t) {
   return pbHead_Create(t->ctx, t->pool, t->model->policy->decide, worlds * t->settings.window, &t->head_policy);
 }
 
-static bool gradients(const pbTrain *t) { return t->settings.method == pb_trainBptt || t->settings.method == pb_trainShac; }
-
 static pbStatus set_sizes(pbTrain *t) {
-  const pbTrainSettings *s = &t->settings;
+  pbTrainSettings *s = &t->settings;
   pbPolicyInfo info;
+  if (s->agree > 0) s->window = s->most;
+  pbTrain_SetLevels(t);
   t->model = t->task->model;
   bool there = pbModel_PolicyInfo(t->model, &info);
   PB_ASSERT(there);
@@ -258,6 +270,7 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
   PB_TRY(take_kept(t));
   PB_TRY(take_learned(t));
   PB_TRY(take_window(t));
+  if (gradients(t)) PB_TRY(take_agreement(t));
   PB_TRY(reals(t, t->ntheta, &t->theta_bar));
   PB_TRY(reals(t, 2 * t->ntheta, &t->theta_out));
 

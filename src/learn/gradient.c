@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "batch/batch.h"
 #include "learn/train.h"
 
 // ---- cotangents of costs ----------------------------------------------------------------------------------------------
@@ -105,7 +106,8 @@ static pbStatus pull_window(pbTrain *t, double share) {
   pbBatchGradient gradient = {.theta = t->theta_bar};
 
   memset(t->theta_bar, 0, t->ntheta * sizeof(double));
-  pbStatus status = pbBatch_Vjp(t->batch, &bar, &options, &gradient, NULL);
+  pbPullMarks marks = pbTrain_Marks(t);
+  pbStatus status = pbBatch_VjpMarked(t->batch, &bar, &options, &gradient, &marks);
   return t->stopped ? pb_interrupted : status;
 }
 

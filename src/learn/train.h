@@ -6,10 +6,13 @@
 #include <pullback/learn.h>
 
 #include "optimize/task.h"
+#include "rollout/rollout.h"
 
 typedef struct pbTrainSettings {
   pbTrainMethod method;
-  int updates, worlds, window;  // window: decisions
+  int updates, worlds, window;  // window: decisions, of the update at hand where it follows the agreement
+  int most, least;              // then it lies between these
+  double agree;                 // and is the longest whose gradients agree so well; 0: the window is fixed
   double episode;               // s
   double discount, lambda;      // of a decision; of the critic's targets
   double rate, last_rate;       // of Adam, falling linearly from the first to the last update
@@ -85,12 +88,26 @@ typedef struct pbLearned {
 
 typedef struct pbTrainNumbers {  // doubles only: they are saved as such
   double update, steps, evaluated, best_update, best_score, best_alive, first_score, dropped, seconds, adam, critic_adam, stats,
-      seed, method, best_stats, best_length, best_success, reserved[1];
+      seed, method, best_stats, best_length, best_success;
   double best_adam, best_critic_adam, starts;  // starts: that the best was judged with
+  double decisions, level, since;              // decisions: of each world; level: of the window in use; since its trial
 } pbTrainNumbers;
 
 // What random numbers are for.
-enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch };
+enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch, pb_drawPlaces };
+
+enum { PB_TRAIN_LEVELS = 20 };
+typedef struct pbLearnAgreement {      // of the gradients of worlds: src/learn/agreement.c
+  int levels, level[PB_TRAIN_LEVELS];  // windows that may be, the longest first
+  int first;                           // that of the window at hand, which measures this and all shorter ones
+  bool trial;                          // it is longer than the window in use
+  int mark[PB_TRAIN_LEVELS];
+  size_t places;
+  int *place;          // (unknowns): place of a weight, or -1 - place with the other sign
+  double *numbers;     // (worlds, levels, places)
+  const double **row;  // (worlds)
+  double *estimate;    // (levels, 2): fading sums of similarities and of weights
+} pbLearnAgreement;
 
 struct pbTrain {
   pbContext *ctx;
@@ -149,6 +166,7 @@ struct pbTrain {
   size_t kept_size;
 
   // of one window
+  pbLearnAgreement agreement;
   double *ctrl, *row_states, *row_sensor, *row_xpos, *row_site;  // (worlds, steps, nu), (worlds, window + 1, width)
   double *trial_command, *command_steps;                         // (lanes, commands), (lanes, steps, commands)
   double *pose_pos, *pose_quat;                                  // (lanes, steps, nmocap, 3) and 4; NULL: the model's
@@ -171,7 +189,7 @@ struct pbTrain {
   void *block[PB_TRAIN_BLOCKS];  // all memory of the run
   int blocks;
   const pbTrainOptions *options;
-  double began, saved, told, steps_before, seconds_before, first_update;
+  double began, saved, told, steps_before, seconds_before, first_fraction;
   double last_cost, last_score;
   double episode_length, success_rate, *term_means;  // of the last evaluation: as in a row; (terms)
   bool stopped, often;                               // often: news at every occasion
@@ -237,6 +255,19 @@ pbInput pbTrain_Input(const pbTrain *t, int w, int k);              // what a po
 
 // ---- gradient.c: into theta_bar, with the critic behind each window or without
 PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);
+
+// ---- agreement.c: how far gradients can be trusted, and windows by it
+void pbTrain_SetLevels(pbTrain *t);
+size_t pbTrain_MostRows(const pbTrain *t);                // updates that there may be
+double pbTrain_Decisions(const pbTrain *t, int updates);  // of each world, in so many of the longest windows
+void pbTrain_ChooseWindow(pbTrain *t);                    // of the update to come
+void pbTrain_LastWindow(pbTrain *t);                      // that in use
+size_t pbTrain_Places(const pbTrain *t);
+pbPullMarks pbTrain_Marks(pbTrain *t);       // for a pullback
+void pbTrain_Agree(pbTrain *t);              // after it
+double pbTrain_Agreement(const pbTrain *t);  // -1 .. 1, of the window in use; NAN: nothing is known
+// Mean similarity q of `count` vectors, -1/(count - 1) .. 1; NAN of one, or of zeros.
+double pbTrain_Similarity(const double *const *gradient, int count, size_t size);
 
 // ---- noise.c: how far gradients reach within a window, from where worlds are now. Writes over the window's inputs alone.
 PB_NODISCARD pbStatus pbTrain_Noise(pbTrain *t, pbTrainResult *result);

@@ -398,10 +398,37 @@ static pbStatus first_leaf(pbRollout *r, pbScheduleAction *action) {
   return pbRollout_Play(r, NULL, false, action);
 }
 
+// A policy's gradients by its parameters are made for many steps at once, from the last step on.
+static void collect_parameters(pbRollout *r, const double *theta_bar) {
+  PB_ASSERT(!theta_bar || r->scratch);
+
+  pbPolicy_Collect(r->scratch, theta_bar);
+  pbPolicy_Collect(r->smooth_scratch, theta_bar);
+}
+
+static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
+  PB_ASSERT(!r->scratch->policy || r->scratch->policy->collect == theta_bar);
+
+  pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
+  if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
+
+  return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
+}
+
+// Where step k is a mark: all that is due to the gradient so far, and that it is there.
+static pbStatus tell_mark(pbRollout *r, pbPulling *p, int k) {
+  const pbPullMarks *m = p->marks;
+  if (!m || !p->gradient.theta || p->marked == m->count || m->step[p->marked] != k) return pb_ok;
+  PB_TRY(flush_parameters(r, p->gradient.theta));
+  m->note(m->user, p->world, p->marked++, p->gradient.theta);
+  return pb_ok;
+}
+
 // Step k, and how long the costate is before it.
 pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k) {
   PB_TRY(pull(r, p->bar, &p->gradient, k, pbRollout_RecordAt(r, k), pbRollout_CachedAt(r, k), p->certificate));
   PB_TRY(measure_costate(r, p->bar, &p->growth, p->certificate, k));
+  PB_TRY(tell_mark(r, p, k));
   p->at = k;
   return pbProgressMeter_Step(&r->meter) ? pbRollout_Stopped(r, k) : pb_ok;
 }
@@ -511,23 +538,6 @@ static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, cons
   }
 }
 
-// A policy's gradients by its parameters are made for many steps at once, from the last step on.
-static void collect_parameters(pbRollout *r, const double *theta_bar) {
-  PB_ASSERT(!theta_bar || r->scratch);
-
-  pbPolicy_Collect(r->scratch, theta_bar);
-  pbPolicy_Collect(r->smooth_scratch, theta_bar);
-}
-
-static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
-  PB_ASSERT(!r->scratch->policy || r->scratch->policy->collect == theta_bar);
-
-  pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
-  if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
-
-  return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
-}
-
 pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
   PB_ASSERT(!r->step_check);
   p->spot = NULL;
@@ -602,13 +612,16 @@ pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status) {
   return status;
 }
 
+pbStatus pbRollout_Pull(pbRollout *r, pbPulling *p) {
+  pbStatus status = pbRollout_BeginVjp(r, p);
+  if (status == pb_ok) status = backward(r, p);
+
+  return pbRollout_EndVjp(r, p, status);
+}
+
 pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                        pbCertificate *certificate) {
   pbPulling p = {.bar = bar, .options = options, .certificate = certificate};
   if (gradient) p.gradient = *gradient;
-
-  pbStatus status = pbRollout_BeginVjp(r, &p);
-  if (status == pb_ok) status = backward(r, &p);
-
-  return pbRollout_EndVjp(r, &p, status);
+  return pbRollout_Pull(r, &p);
 }

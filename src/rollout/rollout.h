@@ -310,6 +310,12 @@ pbInputBar pbRollout_InputBarAt(const pbRollout *r, const pbRolloutGradient *gra
 
 // ---- pullback.c: Vjp step by step, likewise. Begin, which goes through the last state; for each step from the last to the first
 // PullAhead of all, the pack with what it needs of each, PullStep; End with the status so far, which it returns or another.
+typedef struct pbPullMarks {  // falling steps: of each is told what it and all behind it have given to the gradient by theta
+  int count;
+  const int *step;
+  void (*note)(void *user, int world, int mark, const double *theta_bar);  // on the thread that pulls
+  void *user;
+} pbPullMarks;
 typedef struct pbPulling {
   const pbRolloutBar *bar;
   const pbVjpOptions *options;
@@ -317,13 +323,16 @@ typedef struct pbPulling {
   pbCertificate *certificate, local;
   pbSpot *spot;
   pbGrowth growth;
-  bool kept;  // of the caller's gradient, what is not wanted
-  int at;     // the state that the costate is of; -1: none yet
+  bool kept;                 // of the caller's gradient, what is not wanted
+  int at;                    // the state that the costate is of; -1: none yet
+  const pbPullMarks *marks;  // NULL: none
+  int marked, world;         // marks that were told; what they are told of
 } pbPulling;
 PB_NODISCARD pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p);
 PB_NODISCARD pbStatus pbRollout_PullAhead(pbRollout *r, pbPulling *p, int k);
 PB_NODISCARD pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k);
 PB_NODISCARD pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status);
+PB_NODISCARD pbStatus pbRollout_Pull(pbRollout *r, pbPulling *p);  // all of it: p with what Begin takes
 
 // ---- rollout.c: zeros for a call of Jvp or Second, and what becomes of them after it. NULL: no memory.
 double *pbRollout_TakeRoom(pbRollout *r, size_t count);
