@@ -1,5 +1,5 @@
 // How far the gradient of an update can be trusted, from the gradients of its worlds, which are independent; and the window of
-// decisions that follows from it. docs/training.md has the method. Tests: tests/unit/test_agreement.c, tests/oracle/test_window.py.
+// decisions that follows from it. docs/training.md has the method. Tests: tests/unit/test_agreement.c.
 //
 // With g_w the gradient of world w, W of them, A = |sum g_w|^2 and B = sum |g_w|^2, the mean similarity of two worlds is
 //   q = (A - B) / ((W - 1) B),      -1/(W - 1) <= q <= 1,
