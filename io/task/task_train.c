@@ -345,9 +345,9 @@ static pbStatus read_ramps(pbTaskReader *r, const json_t *train, pbTrain *t) {
 }
 
 // ---- weights on their way ---------------------------------------------------------------------------------------------
-static pbStatus read_schedule(pbTaskReader *r, const json_t *object, pbSchedule *s) {
-  static const pbTaskKey keys[] = {PB_KEY("from", Real, pbSchedule, from), PB_KEY("begin", Real, pbSchedule, begin),
-                                   PB_KEY("end", Real, pbSchedule, end), PB_KEYS_END};
+static pbStatus read_schedule(pbTaskReader *r, const json_t *object, pbTermSchedule *s) {
+  static const pbTaskKey keys[] = {PB_KEY("from", Real, pbTermSchedule, from), PB_KEY("begin", Real, pbTermSchedule, begin),
+                                   PB_KEY("end", Real, pbTermSchedule, end), PB_KEYS_END};
   pbTaskReader_Enter(r, "schedule");
   PB_TRY(pbTaskReader_Fill(r, object, keys, s));
   if (!json_object_get(object, "from"))
@@ -370,8 +370,8 @@ static pbStatus read_schedules(pbTaskReader *r, const json_t *loss, pbTrain *t) 
     if (!object) continue;
 
     pbTaskReader_EnterAt(r, i);
-    pbSchedule *s = &t->schedule[t->schedules++];
-    *s = (pbSchedule){.term = (int)i, .own = t->cost.terms[i].weight, .end = 1};
+    pbTermSchedule *s = &t->schedule[t->schedules++];
+    *s = (pbTermSchedule){.term = (int)i, .own = t->cost.terms[i].weight, .end = 1};
     PB_TRY(read_schedule(r, object, s));
     pbTaskReader_Leave(r);
   }

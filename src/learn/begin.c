@@ -73,6 +73,7 @@ static bool gradients(const pbTrain *t) { return t->settings.method == pb_trainB
 
 // ---- what is kept -----------------------------------------------------------------------------------------------------
 static pbStatus take_kept(pbTrain *t) {
+  const pbTrainSettings *s = &t->settings;
   double *numbers, *theta;
   PB_TRY(segment(t, sizeof(pbTrainNumbers) / sizeof(double), &numbers));
   t->now = (pbTrainNumbers *)numbers;

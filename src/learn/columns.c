@@ -11,7 +11,7 @@
 // From one number to the other on a line: either may be zero, or of another sign.
 void pbTrain_Weigh(pbTrain *t, double fraction) {
   for (int i = 0; i < t->schedules; i++) {
-    const pbSchedule *s = &t->schedule[i];
+    const pbTermSchedule *s = &t->schedule[i];
     double part = fraction >= s->end ? 1 : 0;
     if (fraction > s->begin && fraction < s->end) part = (fraction - s->begin) / (s->end - s->begin);
     t->cost.terms[s->term].weight = part < 1 ? s->from + part * (s->own - s->from) : s->own;

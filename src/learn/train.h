@@ -36,11 +36,11 @@ typedef struct pbRamp {
 } pbRamp;
 
 // A weight of the loss that reaches the task's value on the way.
-typedef struct pbSchedule {
+typedef struct pbTermSchedule {
   int term;           // of the loss
   double from, own;   // own: the task's
   double begin, end;  // shares of the updates: `from` before, `own` after
-} pbSchedule;
+} pbTermSchedule;
 
 // Adam on chosen entries of an array, with the gradient's norm clipped.
 typedef struct pbLearnAdam {
@@ -128,7 +128,7 @@ struct pbTrain {
   bool fresh_critic;  // whatever the file has
   pbRamp *ramp;
   int ramps;
-  pbSchedule *schedule;
+  pbTermSchedule *schedule;
   int schedules;
 
   // the run's memory: made by pbTrain_Begin, gone with pbTrain_End
