@@ -231,7 +231,7 @@ pbRunStore pbStateFile_Store(pbStateFile *file);
 // Of a training (task_learned.c), which may go on with another number of updates: no fewer than there were.
 typedef struct pbTrainFile {
   pbStateFile file;
-  int updates;  // now
+  const struct pbTrain *train;
 } pbTrainFile;
 pbRunStore pbTrainFile_Store(pbTrainFile *file);
 

@@ -698,7 +698,7 @@ pbStatus pbTrain_Load(pbContext *ctx, const char *path, const char *allow_root, 
 pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *options, pbTrainResult *result) {
   static const pbTrainOptions none;
   if (!options) options = &none;
-  pbTrainFile file = {{train->ctx, options->state_file, train->task->made_from}, train->settings.updates};
+  pbTrainFile file = {{train->ctx, options->state_file, train->task->made_from}, train};
   pbRunStore kept = pbTrainFile_Store(&file);
   pbStatus status = pbTrain_Loop(train, options, options->state_file ? &kept : NULL, result);
 

@@ -112,6 +112,7 @@ typedef struct Job {
   void *user;
   const double *out_bar;
   double *in_bar;
+  int stride;  // of in_bar's rows
 } Job;
 
 static int width_of(const Job *j, int piece) {
@@ -240,15 +241,18 @@ static void pull_piece(void *user, int piece, int worker) {
   j->head->fate[piece] =
       f->pull(f->self, n, j->param, room.in, NULL, room.out_bar, NULL, room.in_bar, NULL, NULL, NULL, 0, room.work);
   for (int b = 0; b < n; b++) {
-    double *to = j->in_bar + (size_t)(first + b) * (size_t)f->observations;
+    double *to = j->in_bar + (size_t)(first + b) * (size_t)j->stride;
 
+    // what only act observes is behind what the network sees
+    memset(to, 0, (size_t)j->stride * sizeof *to);
     for (int i = 0; i < f->observations; i++) to[i] = room.in_bar[i * n + b];
   }
 }
 
 pbStatus pbHead_PullInputs(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count,
                            const double *out_bar, double *in_bar) {
-  Job job = {.head = head, .param = param, .row = row, .count = count, .out_bar = out_bar, .in_bar = in_bar};
+  PB_ASSERT(head->f->observations <= t->nobs);
+  Job job = {.head = head, .param = param, .row = row, .count = count, .out_bar = out_bar, .in_bar = in_bar, .stride = t->nobs};
   return run(t, &job, pieces_of(count), pull_piece, "'s derivative");
 }
 

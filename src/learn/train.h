@@ -215,7 +215,7 @@ size_t pbHead_At(const pbHead *head, int count, int output, int column);
 // Outputs as Forward, and the gradient by parameters of what has these cotangents, into head->bar.
 PB_NODISCARD pbStatus pbHead_Fit(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count,
                                  pbHeadBars bars, void *user);
-// in_bar (count, observations) by the rows themselves; out_bar (count, outputs).
+// in_bar (count, nobs) by the rows themselves; out_bar (count, outputs).
 PB_NODISCARD pbStatus pbHead_PullInputs(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count,
                                         const double *out_bar, double *in_bar);
 

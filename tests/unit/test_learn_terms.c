@@ -111,7 +111,7 @@ static void test_terms_by_themselves(void **state) {
     assert_string_equal(pbTrain_ColumnName(t, PB_TRAIN_COLUMNS + 2, name, sizeof name), "loss:slow, please");
     assert_string_equal(pbTrain_ColumnName(t, PB_TRAIN_COLUMNS + 5, name, sizeof name), "evaluated:up 2");
     assert_string_equal(pbTrain_ColumnName(t, PB_TRAIN_COLUMNS + 6, name, sizeof name), "");
-    assert_true(isnan(pbTrain_Number(t, 12, 0)) && isnan(pbTrain_Number(t, 0, 16)));
+    assert_true(isnan(pbTrain_Number(t, 12, 0)) && isnan(pbTrain_Number(t, 0, PB_TRAIN_COLUMNS + 6)));
 
     for (int i = 0; i < 12; i++) {
       double sum[2] = {0, 0};
