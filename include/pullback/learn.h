@@ -59,9 +59,9 @@ typedef struct pbTrainRow {
 } pbTrainRow;
 enum { PB_TRAIN_COLUMNS = sizeof(pbTrainRow) / sizeof(double) };
 PB_API const char *pbTrainRow_Name(int column);  // "update", "robot_steps", "loss", ...; NULL behind the last
-// The columns of a table: those of a row, and behind them for each term of the loss "loss:NAME" and "evaluated:NAME", what it costs
-// a decision in the update and in the evaluation (decisions that were made; NaN where there was none, and in updates of es and
-// sep-cma). Terms of one name are told apart by " 2", " 3", ... name: at least 160 characters.
+// The columns of a table: those of a row, and behind them for each term of the loss "loss:NAME" and "evaluated:NAME", what it
+// costs a decision in the update and in the evaluation (decisions that were made; NaN where there was none, and in updates of es
+// and sep-cma). Terms of one name are told apart by " 2", " 3", ... name: at least 160 characters.
 PB_API int pbTrain_ColumnCount(const pbTrain *train);
 PB_API const char *pbTrain_ColumnName(const pbTrain *train, int column, char *name, size_t size);  // "" for another number
 PB_API double pbTrain_Number(const pbTrain *train, int row, int column);                           // NaN for other numbers
