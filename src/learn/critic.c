@@ -76,6 +76,7 @@ static void pull_squares(void *user, int first, int count, const double *out, do
 static double mean_square(const Batch *b, int i) {
   const pbHead *head = &b->t->head_fit;
   double sum = 0;
+
   for (int k = 0; k < head->f->outputs; k++) {
     double off = miss(b, i, head->out[pbHead_At(head, b->count, k, i)]);
     sum += off * off / head->f->outputs;

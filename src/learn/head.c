@@ -72,6 +72,7 @@ typedef struct Room {
 static Room room_of(const pbHead *head, int worker) {
   const pbPolicyFunction *f = head->f;
   PB_ASSERT(worker >= 0 && worker < pbPool_Threads(head->pool));
+
   uintptr_t first = ((uintptr_t)head->block + 63) & ~(uintptr_t)63;
   double *in = (double *)(first + (size_t)worker * head->stride);
   double *in_bar = in + PIECE * f->observations, *out_bar = in_bar + PIECE * f->observations;
@@ -130,6 +131,7 @@ size_t pbHead_At(const pbHead *head, int count, int output, int column) {
 
 static void gather(const Job *j, int piece, double *in) {
   int n = width_of(j, piece);
+
   for (int b = 0; b < n; b++) {
     for (int i = 0; i < j->head->f->observations; i++) in[i * n + b] = j->row[piece * PIECE + b][i];
   }
@@ -212,6 +214,7 @@ static void sum_block(void *user, int block, int worker) {
   memcpy(bar + first, j->head->leaf + first, (end - first) * sizeof *bar);
   for (int leaf = 1; leaf < j->leaves; leaf++) {
     const double *from = j->head->leaf + (size_t)leaf * params;
+
     for (size_t i = first; i < end; i++) bar[i] += from[i];
   }
 }
@@ -240,6 +243,7 @@ static void pull_piece(void *user, int piece, int worker) {
 
   j->head->fate[piece] =
       f->pull(f->self, n, j->param, room.in, NULL, room.out_bar, NULL, room.in_bar, NULL, NULL, NULL, 0, room.work);
+
   for (int b = 0; b < n; b++) {
     double *to = j->in_bar + (size_t)(first + b) * (size_t)j->stride;
 

@@ -68,8 +68,8 @@ typedef struct pbHead {
   void *block;
   size_t stride;
 } pbHead;
-// Writes cotangents of the outputs of columns first .. first + count - 1, entry k of the i-th of them at [k * count + i], as their
-// outputs stand. By several threads at once.
+// Writes cotangents of the outputs of columns first .. first + count - 1, entry k of the i-th of them at [k * count + i], as
+// their outputs stand. By several threads at once.
 typedef void (*pbHeadBars)(void *user, int first, int count, const double *out, double *out_bar);
 
 typedef struct pbSegment {  // numbers that pass from one update to the next
