@@ -170,7 +170,7 @@ static void put_observed(const pbPrinted *p, const pbPolicyModel *policy, bool a
       fprintf(p->out, "    %s[%d] = (%s)(", o, r->at + k + shift, p->type);
       pbPrinted_Number(p->out, r->scale, false);
       if (is_given(r)) fprintf(p->out, " * input[%d]);\n", input++);
-      else fprintf(p->out, " * state->held[%d]);\n", r->first + (r->component ? r->component[k] : k));
+      else fprintf(p->out, " * %s[%d]);\n", act ? "last" : "state->held", r->first + (r->component ? r->component[k] : k));
     }
   }
 }
@@ -199,11 +199,20 @@ static void put_act(const pbPrinted *p, const pbPolicyModel *policy, int inputs)
   fprintf(out, "    for (int i = 0; i < %d; i++) output[i] = (double)u[i];\n  }\n", policy->outputs);
 }
 
+static bool hears_last(const pbPolicyModel *policy) {
+  bool found = false;
+  for (const pbObserveRow *r = policy->row; r < policy->row + policy->rows; r++)
+    found = found || (r->at >= policy->observed && !is_given(r));
+  return found;
+}
+
 static void put_step(const pbPrinted *p, const pbPolicyModel *policy, Sizes s) {
   FILE *out = p->out;
   fprintf(out, "void %s(%s_state *state, const double *input, double *output) {\n", p->name, p->name);
   if (s.inputs + s.act_inputs == 0) fprintf(out, "  (void)input;\n");
 
+  // what acts sees the last decision as it was before this call
+  if (hears_last(policy)) fprintf(out, "  double last[%d];\n  memcpy(last, state->held, sizeof last);\n", policy->held);
   put_decision(p, policy, policy->decide_memory);
   if (policy->act) put_act(p, policy, s.inputs);
   else fprintf(out, "  for (int i = 0; i < %d; i++) output[i] = state->held[i];\n", policy->outputs);
