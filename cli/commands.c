@@ -107,17 +107,19 @@ const cliCommand cliCommands[] = {
      (CLI_RUN & ~CLI_BIT(steps)) | CLI_WRITE, CLI_BIT(output), "npz",
      "OUT.npz holds the fields as model/NAME, and the quantities at the initial state (row --init-row of a trajectory).",
      cliInspect_Run},
-    {"export", "MODEL", "Write a model, with its parameters as given or found, as an MJCF file.", 1, 1,
+    {"export", "MODEL", "Write a model, with its parameters as given or found, as an MJCF file; or its policy as C.", 1, 1,
      CLI_MODEL | CLI_BIT(output) | CLI_BIT(strict) | CLI_BIT(quiet), CLI_BIT(output), "xml",
      "The file says every number in full: numbers from defaults, included files, replicas, densities, fromto and euler stand in\n"
      "it, and each gives its double back. Meshes, height fields and pictures are named by their files, as seen from the new "
      "one;\n"
      "what no file has stands in it. What MJCF cannot say (deformables, a policy, contact settings, restitution, ...) is told "
      "on\n"
-     "standard error; with --strict the command then exits with 1.\n\n"
+     "standard error; with --strict the command then exits with 1. Where OUT ends in .c, the policy and its weights are written\n"
+     "instead, as a function without dependencies and with the same bits (docs/export.md).\n\n"
      "  pullback export robot.urdf --floating-base -o robot.xml\n"
      "  pullback export robot.xml --result fit.result.json -o found.xml\n"
-     "  pullback export robot.xml --param dof_damping:knee=0.4 --strict -o damped.xml",
+     "  pullback export robot.xml --param dof_damping:knee=0.4 --strict -o damped.xml\n"
+     "  pullback export robot.xml --policy gait.npz -o gait.c",
      cliExport_Run},
 };
 const int cliCommand_Count = sizeof cliCommands / sizeof *cliCommands;

@@ -1,4 +1,4 @@
-// pullback export: a model with its parameters as an MJCF file, and what such a file cannot say.
+// pullback export: a model with its parameters as an MJCF file, and what such a file cannot say; its policy as C.
 // Tests: tests/oracle/test_export.py.
 #include <string.h>
 
@@ -10,8 +10,23 @@ static void print_unsaid(const cliApp *app, const char *lines) {
   for (const char *at = lines; *at; at += strcspn(at, "\n") + 1) fprintf(cli_err, "  %.*s\n", (int)strcspn(at, "\n"), at);
 }
 
+static bool ends_in(const char *path, const char *suffix) {
+  size_t n = strlen(path), m = strlen(suffix);
+  return n > m && strcmp(path + n - m, suffix) == 0;
+}
+
+// The policy alone, as C.
+static pbStatus write_policy(cliRun *run) {
+  const cliApp *app = run->app;
+  cliSignals_Hold();
+  pbStatus status = pbPolicy_SaveC(run->ctx, run->model, run->theta, app->args.text[opt_output]);
+  cliSignals_Release();
+  return status;
+}
+
 static pbStatus write_file(cliRun *run) {
   const cliApp *app = run->app;
+  if (ends_in(app->args.text[opt_output], ".c")) return write_policy(run);
   char *unsaid;
 
   // the file appears whole: signals wait

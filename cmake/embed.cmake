@@ -1,6 +1,7 @@
 # Files that travel inside the program: pb_asset_NAME[] (a text with a closing zero) and pb_asset_NAME_size.
 #   view_html, view_js  the page of the 3-D view and its program
 #   report_html, report_css, report_js  pages of results; page_css, charts_js: colours and curves of all pages
+#   elementary_*, policy_exponential_h  sources of functions, which an exported policy brings along (io/controller)
 #   three_js   the three.js library for the 3-D view: what `make setup` got by its hash (tools/setup), else Debian's libjs-three;
 #              empty where there is neither; pbBuild_Viewer tells which
 function(pullback_embed target name file)
@@ -64,6 +65,10 @@ function(pullback_embed_assets target)
   foreach(name view.html view.js page.css charts.js report.html report.css report.js)
     string(REPLACE "." "_" asset ${name})
     pullback_embed(${target} ${asset} "${PROJECT_SOURCE_DIR}/io/view/${name}")
+  endforeach()
+  foreach(name elementary/bits.h elementary/tables.h elementary/exponential.c elementary/angle.c policy/exponential.h)
+    string(REGEX REPLACE "[./]" "_" asset ${name})
+    pullback_embed(${target} ${asset} "${PROJECT_SOURCE_DIR}/src/${name}")
   endforeach()
   target_compile_definitions(${target} PRIVATE PB_HAVE_ASSETS)
   set(PULLBACK_THREE "${three_name}" PARENT_SCOPE)

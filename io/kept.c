@@ -33,8 +33,8 @@ static const char *first_alone(const char *lines, const char *others) {
   return NULL;
 }
 
-// Refuses a state that was made from something else, and names the first that is another now, or new, or a key that is gone. Their
-// order says nothing.
+// Refuses a state that was made from something else, and names the first that is another now, or new, or a key that is gone.
+// Their order says nothing.
 static pbStatus compare(pbContext *ctx, const char *path, const char *then, const char *now) {
   char why[600];
   const char *line = first_alone(now, then);

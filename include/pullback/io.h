@@ -87,6 +87,10 @@ PB_API const char *pbPolicy_Text(const pbModel *model);
 // Description and the weights in theta (ParamSize) as an NPZ that pbPolicy_Load reads: one file is a controller. pb_bad_argument
 // where the model has no policy with a description.
 PB_API PB_NODISCARD pbStatus pbPolicy_Save(pbContext *ctx, const pbModel *model, const double *theta, const char *path);
+// The model's policy with its weights in theta (NULL: its own) as a file of C99 of its own, with a function and a struct for its
+// memory that are called as the file is, and the bits of the simulation (docs/export.md#a-policy-as-c). pb_bad_argument: there is
+// no policy with a description, or a weight is not finite; pb_unsupported: a layer that has no such form, by its kind.
+PB_API PB_NODISCARD pbStatus pbPolicy_SaveC(pbContext *ctx, const pbModel *model, const double *theta, const char *path);
 
 // A file of these bytes that appears whole or not at all: written beside its place under another name, then renamed; on failure
 // nothing is left behind. A device or pipe is written directly. pb_file with the reason; a pipe that nobody reads: pb_interrupted

@@ -368,7 +368,7 @@ static PyObject *compiled_check_params(PyObject *self, PyObject *object) {
   Py_RETURN_NONE;
 }
 
-// (path, theta): the file is written; lines of what it cannot say.
+// (path, theta): the file is written; lines of what it cannot say. A name that ends in .c: the policy, as C.
 static PyObject *compiled_save(PyObject *self, PyObject *args) {
   pyCompiled *c = (pyCompiled *)self;
   PyObject *object;
@@ -377,9 +377,12 @@ static PyObject *compiled_save(PyObject *self, PyObject *args) {
   char *unsaid = NULL;
   if (!PyArg_ParseTuple(args, "sO", &path, &object) || !pyArray_Read(object, c->ntheta, "parameters", &theta)) return NULL;
 
-  pbStatus status = pbModel_SaveMjcf(c->ctx, c->model, theta.data, path, &unsaid);
+  size_t length = strlen(path);
+  bool as_c = length > 2 && strcmp(path + length - 2, ".c") == 0;
+  pbStatus status =
+      as_c ? pbPolicy_SaveC(c->ctx, c->model, theta.data, path) : pbModel_SaveMjcf(c->ctx, c->model, theta.data, path, &unsaid);
   pyArray_Release(&theta, 1);
-  PyObject *lines = status == pb_ok ? PyUnicode_FromString(unsaid) : fail(c, status);
+  PyObject *lines = status == pb_ok ? PyUnicode_FromString(unsaid ? unsaid : "") : fail(c, status);
   pbContext_Free(c->ctx, unsaid);
   return lines;
 }
@@ -497,7 +500,7 @@ static PyMethodDef compiled_methods[] = {
     {"entry_names", compiled_entry_names, METH_O, "What the entries of a state (False) or of its tangent (True) are."},
     {"check_params", compiled_check_params, METH_O, "Raises where values are out of range."},
     {"constants", compiled_constants, METH_VARARGS, "Derived constants, their pullback, their derivative."},
-    {"save", compiled_save, METH_VARARGS, "An MJCF file; what it cannot say."},
+    {"save", compiled_save, METH_VARARGS, "An MJCF file; what it cannot say. Or the policy as C."},
     {"found", compiled_found, METH_VARARGS, "Parameters of a result in place; whether constants follow them."},
     {"difference", compiled_difference, METH_VARARGS, "Tangents of the ways from states to states."},
     {"move", compiled_move, METH_VARARGS, "States moved along tangents."},

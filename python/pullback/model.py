@@ -401,12 +401,16 @@ class Model(_core.Model):
         """The model with its parameters as an MJCF file (docs/export.md), which load and MuJoCo read again to the same numbers; returns its path.
 
         What MJCF cannot say (deformables, a policy, contact settings, restitution, ...) is a warning each; strict: an error, with nothing
-        written. Raises ArgumentError for a name that does not end in .xml, or a model from a pickle, which does not know any more what it
-        was made from; UnsupportedError, FileError.
+        written. A name that ends in .c: the policy and its weights instead, as a function of C99 that needs nothing else and has the same bits.
+        Raises ArgumentError for a name that ends in neither, a model without a policy (.c), or a model from a pickle, which does not know
+        any more what it was made from (.xml); UnsupportedError, FileError.
         """
         name = path_of(path, "path")
+        if name.endswith(".c"):
+            self._compiled.save(name, self._theta)
+            return name
         if not name.endswith(".xml"):
-            raise ArgumentError(f"path: expected a name that ends in .xml, found {name!r}")
+            raise ArgumentError(f"path: expected a name that ends in .xml or .c, found {name!r}")
         if strict:
             unsaid = self._compiled.save(os.devnull, self._theta).splitlines()
             if unsaid:

@@ -122,6 +122,8 @@ void pbExpression_Destroy(pbExpression *e) {
   pbContext_Free(e->ctx, e);
 }
 
+const pbProgram *pbExpression_Program(const pbExpression *e) { return &e->value; }
+
 int pbExpression_Width(const pbExpression *e) { return 3 * e->points; }
 
 bool pbExpression_EvaluateIn(const pbExpression *e, int count, const double *in, double *value, double *gradient, void *work,

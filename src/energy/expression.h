@@ -31,5 +31,7 @@ bool pbExpression_Second(const pbExpression *expression, const double *in, const
 size_t pbExpression_WorkBytes(const pbExpression *expression);
 bool pbExpression_EvaluateIn(const pbExpression *expression, int count, const double *in, double *value, double *gradient,
                              void *work, pbEnergyFault *fault);
+// What is run for the value alone (energy/program.h), for who writes it down.
+const struct pbProgram *pbExpression_Program(const pbExpression *expression);
 
 #endif
