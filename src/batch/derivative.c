@@ -123,6 +123,7 @@ static void resume(pbBatchWorker *k, pbBatchSlot *slot, int world) {
   pbBatch *b = k->batch;
   pbRolloutInput input = pbBatch_InputOf(b, world, b->tape_steps);
   pbTrack_Resume(slot->rollout, &b->track[world], b->tape_steps, pbBatch_ThetaOf(k, world), &input);
+  pbBatch_PullParts(k, slot->rollout, world);
 }
 
 // A world with its tape: its own, or run again, as far as it came.
@@ -309,6 +310,9 @@ pbStatus pbBatch_Vjp(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *op
   pbBatchGradient none = {0};
   if (!gradient) gradient = &none;
   PB_TRY(pbBatch_BeginTape(b, "backward"));
+  if (gradient->own && b->own_given)
+    return pbContext_Fail(b->ctx, pb_bad_argument,
+                          "own values are given (pbBatchOptions.own_given): there is no gradient by them");
   PB_TRY(check_bar(b, bar));
 
   Pull p = {.batch = b, .bar = bar, .options = options, .certificate = certificate, .own = gradient->own};

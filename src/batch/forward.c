@@ -209,8 +209,11 @@ static pbStatus roll(pbBatchWorker *k, int world, const Roll *job, pbRolloutOutp
   pbRollout *r = k->slot->rollout;
   pbRolloutInput input = pbBatch_InputOf(k->batch, world, job->steps);
 
+  const double *theta;
   pbRollout_Lend(r, track_of(k->batch, k->slot, world), job->steps);
-  PB_TRY(pbRollout_BeginForward(r, pbBatch_ThetaOf(k, world), state_of(k->batch, world), &input, job->first, output));
+  PB_TRY(pbBatch_EnterPart(k, r, world, job->first, &theta));
+  PB_TRY(pbRollout_BeginForward(r, theta, state_of(k->batch, world), &input, job->first, output));
+  pbBatch_NotePart(k->batch, world);
   for (int step = job->first; step < job->last; step++) PB_TRY(pbRollout_ForwardStep(r, step, output));
   return pbRollout_EndForward(r, job->last, output);
 }

@@ -242,6 +242,23 @@ static pbStatus cut(pbRollout *r, const StepAt *at, pbCertificate *c) {
   return at->observed ? pull_step(r, &none, &alone, c) : pb_ok;
 }
 
+// A policy's gradients by its parameters are made for many steps at once, from the last step on.
+static void collect_parameters(pbRollout *r, const double *theta_bar) {
+  PB_ASSERT(!theta_bar || r->scratch);
+
+  pbPolicy_Collect(r->scratch, theta_bar);
+  pbPolicy_Collect(r->smooth_scratch, theta_bar);
+}
+
+static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
+  PB_ASSERT(!r->scratch->policy || r->scratch->policy->collect == theta_bar);
+
+  pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
+  if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
+
+  return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
+}
+
 // A new start owes nothing to what was before it: from here on back it is that of the state that was left, by what was observed
 // of that one.
 static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, pbCertificate *c) {
@@ -250,6 +267,12 @@ static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGrad
   StepAt alone = {.k = k, .record = pbTrack_LeftAt(r, k, &input), .observed = &observed, .input = &input};
 
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate_before);
+  if (r->pull_before) {
+    // products that are kept are of the parameters behind it
+    PB_TRY(flush_parameters(r, g->theta));
+    collect_parameters(r, g->theta);
+    PB_TRY(pbTrack_PullBefore(r, k, g->theta));
+  }
   return observed_at(r, bar, k, &observed) ? pull_step(r, g, &alone, c) : pb_ok;
 }
 
@@ -509,23 +532,6 @@ static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, cons
     case pb_checkSteps: return pbStepCheck_Begin(r, options, gradient, &r->step_check);
     default: return pb_ok;
   }
-}
-
-// A policy's gradients by its parameters are made for many steps at once, from the last step on.
-static void collect_parameters(pbRollout *r, const double *theta_bar) {
-  PB_ASSERT(!theta_bar || r->scratch);
-
-  pbPolicy_Collect(r->scratch, theta_bar);
-  pbPolicy_Collect(r->smooth_scratch, theta_bar);
-}
-
-static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
-  PB_ASSERT(!r->scratch->policy || r->scratch->policy->collect == theta_bar);
-
-  pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
-  if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
-
-  return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
 }
 
 pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
