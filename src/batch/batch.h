@@ -45,6 +45,11 @@ typedef struct pbBatchWorker {  // what a thread has
   bool filled;         // it has the shared values of this call
 } pbBatchWorker;
 
+// What acts on the worlds of a training beside inputs (pbRollout.kick, noise): (worlds, steps, nv), (worlds, steps, observed).
+typedef struct pbDisturbance {
+  const double *kick, *noise;
+} pbDisturbance;
+
 struct pbBatch {
   pbContext *ctx;
   const pbModel *model;
@@ -82,6 +87,8 @@ struct pbBatch {
   bool *derived;                       // (worlds): its constants are its own
 
   pbGroupSum sum;  // of gradients by what worlds share
+
+  pbDisturbance disturbance;
 
   // The call at hand, or the last rollout.
   const double *theta;
@@ -153,6 +160,9 @@ PB_NODISCARD pbStatus pbBatch_PushOwn(pbBatchWorker *worker, int world, const do
                                       double *direction);
 
 // ---- forward.c ----------------------------------------------------------------------------------------------------------
+// Of rollouts from here on; not with tapes that worlds have no memory for.
+void pbBatch_Disturb(pbBatch *b, const pbDisturbance *disturbance);
+void pbBatch_DisturbWorld(const pbBatch *b, pbRollout *r, int world, int steps);
 // A world's part of arrays of inputs of `steps` steps, and of one of them.
 pbRolloutInput pbBatch_InputOf(const pbBatch *b, int world, int steps);
 size_t pbBatch_InputSize(const pbBatch *b, int width, int steps);

@@ -124,6 +124,7 @@ static void resume(pbBatchWorker *k, pbBatchSlot *slot, int world) {
   pbRolloutInput input = pbBatch_InputOf(b, world, b->tape_steps);
   pbTrack_Resume(slot->rollout, &b->track[world], b->tape_steps, pbBatch_ThetaOf(k, world), &input);
   pbBatch_PullParts(k, slot->rollout, world);
+  pbBatch_DisturbWorld(b, slot->rollout, world, b->tape_steps);
 }
 
 // A world with its tape: its own, or run again, as far as it came.

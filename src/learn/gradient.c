@@ -56,8 +56,10 @@ static pbStatus pull_observation(pbTrain *t, int w, size_t row, const double *ob
 
   pbTape_Record(t->model, x, t->scratch, t->record);
   pbInput input = pbTrain_Input(t, w, t->length[w]);
+  const double *theta;
+  PB_TRY(pbTrain_ThetaAt(t, w, t->length[w], &theta));
   pbStatus status =
-      pbPolicy_ObserveVjp(t->model, t->theta, t->record, &input, t->scratch, observation_bar, at_row(t->bar_x, row, t->nt));
+      pbPolicy_ObserveVjp(t->model, theta, t->record, &input, t->scratch, observation_bar, at_row(t->bar_x, row, t->nt));
   return status == pb_ok ? pb_ok : pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
 }
 

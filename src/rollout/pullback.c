@@ -197,11 +197,20 @@ pbStatus pbRollout_PullOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord
 }
 
 // By the kind of gradient.
+// For pullbacks that evaluate a step again: what its policy observed had the noise of its row.
+static void put_noise(const pbRollout *r, int k) {
+  size_t width = r->noise ? (size_t)r->model->policy->observed : 0;
+  const double *row = r->noise ? r->noise + (size_t)pbRollout_InputRow(r, k) * width : NULL;
+  if (r->scratch->policy) r->scratch->policy->noise = row;
+  if (r->smooth_scratch && r->smooth_scratch->policy) r->smooth_scratch->policy->noise = row;
+}
+
 static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, pbCertificate *c) {
   pbScratch *s = r->scratch;
   StepCall call;
 
   call_of(r, g, at, &call);
+  put_noise(r, at->k);
 
   // The smooth gradient is that of the same step with smooth contacts, evaluated here.
   if (r->gradient == pb_gradientSmooth) {
