@@ -46,7 +46,7 @@ typedef struct pbBatchOptions {
   bool shared_inputs;      // Vjp may be asked for gradients of inputs that worlds share: memory for their sums
   const char *const *own;  // names of parameters (pbModel_Param) of which each world has its own values
   int own_count;
-  // Own values are data: no gradient is taken by them, which saves its cost, and a new start (pbBatch_RolloutPart) may have others.
+  // Own values are data: no gradient is taken by them, which costs less, and a new start (pbBatch_RolloutPart) may have others.
   bool own_given;
   int lanes;            // worlds in the lanes of one register: 1, or 0 for what is there, which is 1
   pbCapacity capacity;  // of the scratch of each thread
@@ -71,9 +71,9 @@ PB_API PB_NODISCARD pbStatus pbBatch_Reset(pbBatch *batch, const double *theta, 
 // ---- parameters ---------------------------------------------------------------------------------------------------
 // Calls take the parameters that worlds share: theta (ParamSize), NULL: pbModel_DefaultParams. Values that a world has of its own
 // stand in their place. Own values: (worlds, OwnSize), after Create those of the model; the caller's to write between calls, but
-// not between a rollout and its derivatives. With own_given they may also be written between the parts of a rollout, of worlds that
-// begin anew there: what is behind the new start has the new values (and constants derived from them, where Derive made the world's
-// its own), what is before it, its derivatives too, the old ones. Columns: the slices of `own`, one after the other.
+// not between a rollout and its derivatives. With own_given also between the parts of a rollout, of worlds that begin anew there:
+// what is behind the new start has the new values (and constants that follow, where Derive made them the world's own), what is
+// before it, its derivatives too, the old ones. Columns: the slices of `own`, one after the other.
 PB_API size_t pbBatch_OwnSize(const pbBatch *batch);
 PB_API double *pbBatch_Own(pbBatch *batch);
 PB_API pbParam pbBatch_OwnAt(const pbBatch *batch, int index, size_t *column);  // slice number `index` and its first column

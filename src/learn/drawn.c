@@ -1,4 +1,4 @@
-// What is drawn for each world and episode: parameters, commands that change on the way, pushes, noise of what is observed. All of it
+// What is drawn for each world and episode: parameters, commands that change, pushes, noise of what is observed. All of it
 // follows from the seed, the episode and the time within it, so that neither order nor threads nor interruptions matter.
 // Tests: tests/unit/test_learn_drawn.c.
 #include <math.h>

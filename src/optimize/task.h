@@ -478,7 +478,7 @@ bool pbTask_Sampled(const pbTask *task);
 void pbSample_Free(pbContext *ctx, pbSample *sample);
 // Numbers of a draw, that of seed, iteration, world (through all trajectories) and number of the draw.
 void pbDraw_Numbers(const pbDraw *d, const uint64_t counter[4], double *out);
-// Numbers drawn again and again have turns: the counter of one, for Numbers; a number of its own between those of a range (what: 0
+// Numbers drawn again and again have turns: the counter of one, for Numbers; a number of its own within a range (what: 0
 // to 9); which one holds at a time from the start on, the first being 0, and when it began.
 void pbDraw_Turned(const uint64_t counter[4], uint64_t turn, uint64_t out[4]);
 double pbDraw_Between(const double range[2], const uint64_t counter[4], uint64_t turn, uint64_t what);
@@ -486,7 +486,7 @@ uint64_t pbDraw_TurnAt(const pbDraw *d, const uint64_t counter[4], double time, 
 // For whoever runs worlds without trajectories: draws of states and commands for three numbers of a counter, over what x
 // (StateSize) and command (the policy's commands) hold. set: of any terms of the model.
 void pbTask_DrawStart(const pbTask *task, const pbTermSet *set, const uint64_t counter[3], double *x, double *command);
-// Of these the commands at a time from the start on; and parameters, over what theta holds (try: 0, 1, ... where draws made none).
+// Of these the commands at a time from the start; parameters, over what theta holds (attempt: 0, 1, ... where one made none).
 void pbTask_DrawCommand(const pbTask *task, const uint64_t counter[3], double time, double *command);
 void pbDraw_PutParameters(const pbDraw *d, double *theta);  // those in d->now
 void pbTask_DrawParameters(const pbTask *task, const uint64_t counter[3], uint64_t attempt, double *theta);

@@ -73,7 +73,7 @@ struct pbRollout {
   void *pull_before_user;
 
   // Of a training, rows as those of inputs, NULL: none. kick (steps, nv): velocities that are added at the end of a step, so that
-  // the state after it has them, and derivatives pass as if they were not there. noise (steps, observed): what is added to what the
+  // the state after it has them, and derivatives pass as if they were not there. noise (steps, observed): is added to what the
   // policy observes. No check by differences knows of them.
   const double *kick, *noise;
 

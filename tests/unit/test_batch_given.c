@@ -1,4 +1,4 @@
-// Own values that are given (pbBatchOptions.own_given): new starts of a rollout in parts have others, and derived constants follow.
+// Own values that are given (pbBatchOptions.own_given): new starts of a rollout in parts have others; derived constants follow.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

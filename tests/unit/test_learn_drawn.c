@@ -1,5 +1,5 @@
-// What a training draws for each world and episode: parameters, commands that change, pushes, noise of what is observed: gradients of
-// windows against differences, the same bits for any number of threads and after interruptions, numbers where they belong, mistakes.
+// What a training draws for each world and episode: parameters, commands, pushes, noise of what is observed: gradients of windows
+// against differences, the same bits for any number of threads and after interruptions, numbers where they belong, mistakes.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
