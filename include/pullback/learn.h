@@ -115,6 +115,10 @@ PB_API const char *pbTrainResult_Warning(const pbTrainResult *result, char *text
 // Where the evaluations' episode `start` (0 on) begins: x0 (StateSize), and what the policy is commanded throughout it (command:
 // as many numbers as it observes; NULL where it observes none). After a Run.
 PB_API void pbTrain_EvaluationStart(const pbTrain *train, int start, double *x0, double *command);
+// Its commands in its first `steps` steps (steps, commands), which may change on the way; and over theta (ParamSize) parameters
+// that were drawn for it, with constants that follow. pb_no_memory. After a Run.
+PB_API void pbTrain_EvaluationCommand(const pbTrain *train, int start, int steps, double *command);
+PB_API PB_NODISCARD pbStatus pbTrain_EvaluationTheta(const pbTrain *train, int start, double *theta);
 // Poses of mocap bodies in its first `steps` steps: pos (steps, nmocap, 3), quat (steps, nmocap, 4), vel (steps, nmocap, 6:
 // pbInput). False, with nothing written, where they are the model's. After a Run.
 PB_API bool pbTrain_EvaluationPath(const pbTrain *train, int start, int steps, double *pos, double *quat, double *vel);

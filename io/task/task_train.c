@@ -52,7 +52,8 @@ static const pbTaskKey critic_keys[] = {PB_KEY_PART("layers"),
                                         COUNT("batches", critic_batches, 1, 100000),
                                         PB_KEYS_END};
 static const pbTaskKey evaluate_keys[] = {COUNT("every", evaluate_every, 1, 10000000),
-                                          COUNT("starts", evaluate_starts, 1, 100000), PB_KEYS_END};
+                                          COUNT("starts", evaluate_starts, 1, 100000),
+                                          PB_KEY("noise", Bool, pbTrainSettings, evaluate_noise), PB_KEYS_END};
 
 // Xu et al. 2022 for gradients, Schulman et al. 2017 for samples.
 static pbTrainSettings defaults(pbTrainMethod method) {
@@ -581,21 +582,76 @@ static bool draws_command(const pbTask *task, int command) {
   return false;
 }
 
-// What is drawn: starts and commands. A policy that listens to commands must be given some.
-static pbStatus check_draws(pbTaskReader *r, const pbTask *task) {
+// A policy that listens to commands must be given some.
+static pbStatus check_commands(pbTaskReader *r, const pbTask *task) {
   int commands = task->model->policy->commands;
-  for (int i = 0; i < task->sample.count; i++) {
-    const pbDraw *d = &task->sample.draws[i];
-    if (d->target == pb_drawParam)
-      return pbTaskReader_FailAt(r, "sample", "\"parameters\" are not drawn in training: all worlds share theirs");
-  }
-
   for (int c = 0; c < commands; c++) {
     if (!draws_command(task, c))
       return pbTaskReader_Fail(
           r, pb_bad_input, "the policy observes %d commands, and \"command\" of \"sample\" is missing or does not draw number %d",
           commands, c);
   }
+  return pb_ok;
+}
+
+// ---- parameters that are drawn ----------------------------------------------------------------------------------------
+// The model with the numbers in d->now, the task's else: an error names what cannot be.
+static pbStatus check_numbers(pbTaskReader *r, const pbTrain *t, const pbDraw *d, double *theta) {
+  memcpy(theta, t->task->theta, pbModel_ParamSize(t->task->model) * sizeof *theta);
+  pbDraw_PutParameters(d, theta);
+  return pbModel_CheckParams(r->ctx, t->task->model, theta) == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, pb_bad_input);
+}
+
+// Both ends of a law, of a normal one where it goes once in a few hundred times, or every row of a list.
+static pbStatus check_law(pbTaskReader *r, const pbTrain *t, const pbDraw *d, double *theta) {
+  int rows = d->law == pb_drawList ? d->rows : 2, width = d->together ? 1 : d->count;
+  for (int i = 0; i < rows; i++) {
+    for (int k = 0; k < d->count; k++) {
+      int from = d->together ? 0 : k;
+      if (d->law == pb_drawList) d->now[k] = d->first[i * width + from];
+      if (d->law == pb_drawUniform) d->now[k] = (i ? d->second : d->first)[from];
+      if (d->law == pb_drawNormal) d->now[k] = d->first[from] + (i ? 3 : -3) * d->second[from];
+    }
+    PB_TRY(check_numbers(r, t, d, theta));
+  }
+  return pb_ok;
+}
+
+static pbStatus check_entries(pbTaskReader *r, const pbTrain *t, const pbDraw *d) {
+  const pbPolicyModel *p = t->task->model->policy;
+  for (int k = 0; k < d->count; k++) {
+    bool policys = d->index[k] >= p->theta && d->index[k] < p->theta + p->theta_size;
+    if (policys && t->settings.method == pb_trainPpo)
+      return pbTaskReader_Fail(r, pb_unsupported, "ppo knows one policy, whose numbers are not drawn");
+    for (int i = 0; i < t->ramps; i++) {
+      if (t->ramp[i].at == d->index[k])
+        return pbTaskReader_Fail(r, pb_bad_input, "component %d is moved by \"ramps\" of \"train\": expected one of both", k);
+    }
+  }
+  return pb_ok;
+}
+
+static pbStatus check_drawn(pbTaskReader *r, const pbTrain *t) {
+  const pbTask *task = t->task;
+  double *theta = pbContext_AllocArray(r->ctx, pbModel_ParamSize(task->model) + 1, sizeof *theta);
+  if (!theta) return pbTaskReader_Fail(r, pb_no_memory, "no memory for draws");
+
+  pbStatus status = pb_ok;
+  size_t number = 0;
+  pbTaskReader_Enter(r, "sample");
+  pbTaskReader_Enter(r, "parameters");
+  for (int i = 0; i < task->sample.count && status == pb_ok; i++) {
+    const pbDraw *d = &task->sample.draws[i];
+    if (d->target != pb_drawParam) continue;
+    pbTaskReader_EnterAt(r, number++);
+    status = check_entries(r, t, d);
+    if (status == pb_ok) status = check_law(r, t, d, theta);
+    if (status == pb_ok) pbTaskReader_Leave(r);
+  }
+  pbContext_Free(r->ctx, theta);
+  PB_TRY(status);
+  pbTaskReader_Leave(r);
+  pbTaskReader_Leave(r);
   return pb_ok;
 }
 
@@ -633,7 +689,8 @@ static pbStatus read_learning(pbTaskReader *r, const json_t *root, pbTrain *t) {
   PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));
   PB_TRY(read_schedules(r, json_object_get(root, "loss"), t));
   PB_TRY(read_train(r, root, t));
-  return read_episode(r, root, t);
+  PB_TRY(read_episode(r, root, t));
+  return check_drawn(r, t);
 }
 
 static pbTrain *create(pbContext *ctx) {
@@ -671,7 +728,7 @@ static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task)
   if (!pbModel_PolicyInfo(task->model, &info) || !pbPolicy_Text(task->model))
     return pbTaskReader_Fail(r, pb_bad_input, "\"policy\" is missing");
   PB_TRY(pbTask_ReadSample(r, root, task));
-  PB_TRY(check_draws(r, task));
+  PB_TRY(check_commands(r, task));
   if (!json_object_get(root, "loss")) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
 
   PB_TRY(read_learning(r, root, t));

@@ -74,13 +74,22 @@ typedef struct Episode {
   const pbTrainResult *result;
   pbScene scene;
   pbSimulation s;
-  double *x0, *control, *command, *pos, *quat, *vel;
+  double *x0, *control, *command, *pos, *quat, *vel, *theta;
   int ncommand;
 } Episode;
 
 static bool take(pbContext *ctx, long count, double **out) {
   *out = pbContext_Alloc(ctx, ((size_t)count + 1) * sizeof **out);
   return *out;
+}
+
+// The parameters that were drawn for the episode.
+static pbStatus take_theta(Episode *e) {
+  size_t count = pbModel_ParamSize(e->s.model);
+  if (!take(e->ctx, (long)count, &e->theta)) return pbScene_NoMemory(e->ctx);
+  memcpy(e->theta, e->s.theta, count * sizeof *e->theta);
+  e->s.theta = e->theta;
+  return pbTrain_EvaluationTheta(e->train, 0, e->theta);
 }
 
 // Mocap bodies along the episode's path, or none where they are the model's.
@@ -103,9 +112,9 @@ static pbStatus begin_episode(Episode *e) {
   if (!room) return pbScene_NoMemory(e->ctx);
   PB_TRY(take_path(e));
 
-  // nothing but the policy's own controls; the same commands throughout
+  // nothing but the policy's own controls, in the episode's world and by its commands; without its pushes
   pbTrain_EvaluationStart(e->train, 0, e->x0, e->command);
-  for (long k = width; k < steps * width; k++) e->command[k] = e->command[k - width];
+  pbTrain_EvaluationCommand(e->train, 0, (int)steps, e->command);
   e->s.x0 = e->x0;
   e->s.input.ctrl = e->control;
   e->s.input.command = e->command;
@@ -118,7 +127,7 @@ static pbStatus begin_episode(Episode *e) {
 }
 
 static void end_episode(Episode *e) {
-  double *memory[] = {e->x0, e->control, e->command, e->pos, e->quat, e->vel};
+  double *memory[] = {e->x0, e->control, e->command, e->pos, e->quat, e->vel, e->theta};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(e->ctx, memory[i]);
   pbScene_End(&e->scene);
 }
@@ -233,8 +242,9 @@ static pbStatus show(Episode *e, const pbModel *looks, const char *task, const c
                    .names = pbContext_Alloc(e->ctx, columns * NAME_ROOM)};
   bool room = memory.curve && memory.numbers && memory.names;
 
-  pbStatus status =
-      pbScene_Of(e->ctx, &(pbShown){.model = e->s.model, .theta = e->s.theta, .looks = looks, .path = task}, &e->scene);
+  pbStatus status = take_theta(e);
+  if (status == pb_ok)
+    status = pbScene_Of(e->ctx, &(pbShown){.model = e->s.model, .theta = e->s.theta, .looks = looks, .path = task}, &e->scene);
   if (status == pb_ok) status = room ? make_page(e, &memory, file, notes, out) : pbScene_NoMemory(e->ctx);
   pbContext_Free(e->ctx, memory.curve);
   pbContext_Free(e->ctx, memory.numbers);

@@ -124,6 +124,8 @@ static void resume(pbBatchWorker *k, pbBatchSlot *slot, int world) {
   pbBatch *b = k->batch;
   pbRolloutInput input = pbBatch_InputOf(b, world, b->tape_steps);
   pbTrack_Resume(slot->rollout, &b->track[world], b->tape_steps, pbBatch_ThetaOf(k, world), &input);
+  pbBatch_PullParts(k, slot->rollout, world);
+  pbBatch_DisturbWorld(b, slot->rollout, world, b->tape_steps);
 }
 
 // A world with its tape: its own, or run again, as far as it came.
@@ -318,6 +320,9 @@ static pbStatus pull_tape(Pull *p, const pbBatchGradient *gradient) {
   pbBatchGradient none = {0};
   if (!gradient) gradient = &none;
   PB_TRY(pbBatch_BeginTape(b, "backward"));
+  if (gradient->own && b->own_given)
+    return pbContext_Fail(b->ctx, pb_bad_argument,
+                          "own values are given (pbBatchOptions.own_given): there is no gradient by them");
   PB_TRY(check_bar(b, p->bar));
 
   p->own = gradient->own;

@@ -62,9 +62,11 @@ static pbStatus find_slices(pbTrain *t) {
     pbParam p = pbModel_ParamAt(t->model, i);
     if (!of_policy(&p) || p.fixed) continue;
 
-    // by name for the pullback, by entry for the update
+    // by name for the pullback, by entry for the update; what is drawn is not learned
     t->slices[t->slice_count++] = p.name;
-    for (size_t k = 0; k < count_of(&p); k++) t->unknown[t->unknowns++] = p.offset + k;
+    for (size_t k = 0; k < count_of(&p); k++) {
+      if (!pbTrain_IsDrawn(t, p.offset + k)) t->unknown[t->unknowns++] = p.offset + k;
+    }
   }
   return pb_ok;
 }
@@ -91,6 +93,7 @@ static pbStatus take_kept(pbTrain *t) {
   PB_TRY(segment(t, (size_t)s->worlds, &t->age));
   PB_TRY(segment(t, (size_t)s->worlds, &t->episode));
   PB_TRY(segment(t, (size_t)s->worlds * (size_t)t->ncommand, &t->command));
+  PB_TRY(segment(t, (size_t)s->worlds * t->own_size, &t->own));
   PB_TRY(segment(t, (size_t)t->features, &t->stat_mean));
   PB_TRY(segment(t, (size_t)t->features, &t->stat_square));
   if (gradients(t)) PB_TRY(segment(t, 2 * (size_t)t->agreement.levels, &t->agreement.estimate));
@@ -121,6 +124,16 @@ static pbStatus take_bars(pbTrain *t, size_t rows) {
   return c->site_xpos ? reals(t, rows * 3 * (size_t)c->nsite, &t->bar_site) : pb_ok;
 }
 
+static pbStatus take_drawn(pbTrain *t) {
+  size_t rows = (size_t)t->lanes * (size_t)t->steps;
+  size_t decisions = (size_t)t->settings.worlds * (size_t)(t->settings.window + 1);
+  PB_TRY(reals(t, decisions * t->own_size, &t->own_rows));
+  PB_TRY(reals(t, t->ntheta, &t->theta_world));
+  if (pbTrain_DrawsPushes(t, false)) PB_TRY(reals(t, rows * 6 * (size_t)t->model->nbody, &t->xfrc));
+  if (pbTrain_DrawsPushes(t, true)) PB_TRY(reals(t, rows * (size_t)t->model->nv, &t->kick));
+  return pbTrain_DrawsNoise(t) ? reals(t, rows * (size_t)t->model->policy->observed, &t->noise) : pb_ok;
+}
+
 static pbStatus take_window(pbTrain *t) {
   const pbTermSet *c = &t->cost, *e = &t->end, *y = &t->success;
   size_t worlds = (size_t)t->lanes, window = (size_t)t->settings.window, rows = worlds * (window + 1);
@@ -129,6 +142,7 @@ static pbStatus take_window(pbTrain *t) {
   PB_TRY(reals(t, worlds * (size_t)t->steps * (size_t)t->nu, &t->ctrl));
   PB_TRY(reals(t, worlds * (size_t)t->ncommand, &t->trial_command));
   PB_TRY(reals(t, worlds * (size_t)t->steps * (size_t)t->ncommand, &t->command_steps));
+  PB_TRY(take_drawn(t));
 
   size_t poses = 0;
   PB_TRY(pbTrain_GivePoses(t, &poses));
@@ -186,9 +200,15 @@ static pbStatus take_agreement(pbTrain *t) {
 
 // ---- batches, networks ------------------------------------------------------------------------------------------------
 static pbStatus create_batch(pbTrain *t, int worlds, bool tape, pbBatch **batch) {
-  pbBatchOptions options = {
-      .worlds = worlds, .pool = t->pool, .steps = tape ? t->steps : 0, .restarts = tape ? t->settings.window : 0};
+  pbBatchOptions options = {.worlds = worlds,
+                            .pool = t->pool,
+                            .steps = tape ? t->steps : 0,
+                            .restarts = tape ? t->settings.window : 0,
+                            .own = t->own_name,
+                            .own_count = (int)t->own_size,
+                            .own_given = true};
   PB_TRY(pbBatch_Create(t->ctx, t->model, &options, batch));
+  pbTrain_Disturb(t, *batch, true);
   pbBatch_OnProgress(*batch, pbTrain_Tell, t);
   if (!tape) return pb_ok;
   PB_TRY(pbBatch_WantParameters(*batch, t->slices, t->slice_count));
@@ -205,6 +225,15 @@ static pbStatus create_heads(pbTrain *t) {
   if (t->before) PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->before), row, &t->head_before));
   if (t->settings.method != pb_trainPpo) return pb_ok;
   return pbHead_Create(t->ctx, t->pool, t->model->policy->decide, worlds * t->settings.window, &t->head_policy);
+}
+
+static pbStatus find_drawn(pbTrain *t) {
+  size_t most = pbTrain_DrawnCount(t);
+  PB_TRY(take(t, most, sizeof *t->own_at, &t->own_at));
+  PB_TRY(take(t, most, sizeof *t->own_name, &t->own_name));
+  PB_TRY(take(t, most, pbTrain_NameSize(), &t->own_text));
+  pbTrain_FindDrawn(t);
+  return pb_ok;
 }
 
 static pbStatus set_sizes(pbTrain *t) {
@@ -228,6 +257,7 @@ static pbStatus set_sizes(pbTrain *t) {
   t->ncommand = info.commands;
   t->steps = s->window * info.every;
   t->lanes = s->worlds > s->evaluate_starts ? s->worlds : s->evaluate_starts;
+  PB_TRY(find_drawn(t));
   return there ? find_slices(t) : pb_bad_argument;
 }
 
@@ -257,6 +287,7 @@ static void set_first_states(pbTrain *t) {
     t->age[w] = pbTrain_FirstAge(t, w);
     pbTrain_Start(t, pb_drawStart, (uint64_t)w, 0, t->states + (size_t)w * (size_t)t->nx,
                   t->command + (size_t)w * (size_t)t->ncommand);
+    pbTrain_DrawOwn(t, pb_drawStart, (uint64_t)w, 0, t->own + (size_t)w * t->own_size);
   }
 }
 

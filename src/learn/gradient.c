@@ -65,8 +65,9 @@ static pbStatus pull_observation(pbTrain *t, int w, int worker, const double *ob
 
   pbTape_Record(t->model, t->row_states + row * (size_t)t->nx, t->scratch[worker], record);
   pbInput input = pbTrain_Input(t, w, t->length[w]);
-  return pbPolicy_ObserveVjp(t->model, t->theta, record, &input, t->scratch[worker], observation_bar,
-                             at_row(t->bar_x, row, t->nt));
+  const double *theta;
+  PB_TRY(pbTrain_ThetaAt(t, w, t->length[w], &theta));
+  return pbPolicy_ObserveVjp(t->model, theta, record, &input, t->scratch[worker], observation_bar, at_row(t->bar_x, row, t->nt));
 }
 
 static bool goes_on(const pbTrain *t, int w) { return !t->lost[w] && !pbTrain_Ended(t, w, t->length[w] - 1); }

@@ -19,6 +19,7 @@ typedef struct pbTrainSettings {
   double beta1, beta2, clip;    // clip: largest norm of a gradient
   double noise, last_noise;     // standard deviation of what is added to controls while collecting
   int evaluate_every, evaluate_starts;
+  bool evaluate_noise;                // of what is observed
   double critic_rate, critic_target;  // target: share that stays of the slow critic
   int critic_rounds, critic_batches, critic_count;
   int rounds, batches;  // ppo
@@ -94,7 +95,7 @@ typedef struct pbTrainNumbers {  // doubles only: they are saved as such
 } pbTrainNumbers;
 
 // What random numbers are for.
-enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch, pb_drawPlaces };
+enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch, pb_drawPlaces, pb_drawSeen };
 
 enum { PB_TRAIN_LEVELS = 20 };
 typedef struct pbLearnAgreement {      // of the gradients of worlds: src/learn/agreement.c
@@ -139,6 +140,12 @@ struct pbTrain {
   size_t *unknown;                                   // entries of theta that are learned
   double *theta, *theta_bar, *theta_out;
   const char **slices;  // their names
+  // Parameters that are drawn: entries of theta, each once, with names; those of present episodes (worlds, own_size), and of each
+  // decision of a window (worlds, window + 1, own_size); theta of one world.
+  size_t own_size, *own_at;
+  const char **own_name;
+  char *own_text;
+  double *own, *own_rows, *theta_world;
   pbPool *pool;
   pbBatch *batch, *trial;  // trial: for evaluations
   pbScratch **scratch;     // of each thread
@@ -171,17 +178,18 @@ struct pbTrain {
   double *trial_command, *command_steps;                         // (lanes, commands), (lanes, steps, commands)
   double *pose_pos, *pose_quat;                                  // (lanes, steps, nmocap, 3) and 4; NULL: the model's
   double *pose_vel;                                              // (lanes, steps, nmocap, 6)
-  int *row_steps;                                                // (window + 1)
-  double *term_costs;                                            // (lanes, window, terms)
-  double *costs, *target, *advantage, *mean;                     // (worlds, window), mean: (worlds, window, outputs)
-  double *clock;                                                 // (lanes, window): s of its episode when a decision is over
-  double *fresh;                                                 // (worlds, window, nx): new starts right after a decision
-  double *observed;                                              // (worlds, window + 1, nobs)
-  double *bar_x, *bar_sensor, *bar_xpos, *bar_site;              // (worlds, window + 1, width): of the tangent, sensors, ...
-  double *tangent, *record;                                      // TangentSize; a tape record for each thread
-  double *next, *factor;                                         // window + 1; worlds
-  double *value_bar, *observed_bar;                              // (worlds, critics), (worlds, nobs)
-  pbStatus *fate;                                                // worlds: of a call on all threads
+  double *xfrc, *kick, *noise;                       // (lanes, steps, 6 nbody), nv, observed: pushes, noise; NULL: none
+  int *row_steps;                                    // (window + 1)
+  double *term_costs;                                // (lanes, window, terms)
+  double *costs, *target, *advantage, *mean;         // (worlds, window), mean: (worlds, window, outputs)
+  double *clock;                                     // (lanes, window): s of its episode when a decision is over
+  double *fresh;                                     // (worlds, window, nx): new starts right after a decision
+  double *observed;                                  // (worlds, window + 1, nobs)
+  double *bar_x, *bar_sensor, *bar_xpos, *bar_site;  // (worlds, window + 1, width): of the tangent, sensors, ...
+  double *tangent, *record;                          // TangentSize; a tape record for each thread
+  double *next, *factor;                             // window + 1; worlds
+  double *value_bar, *observed_bar;                  // (worlds, critics), (worlds, nobs)
+  pbStatus *fate;                                    // worlds: of a call on all threads
   const double **batch_row;
   int *length, *done, *ids, *order, dropped;  // length: decisions that count
   bool *ended, *lost;                         // (worlds, window): its episode ended before its time; (worlds): diverged
@@ -252,6 +260,34 @@ const pbTrajectory *pbTrain_Trajectory(const pbTrain *t, uint64_t a, uint64_t b)
 void pbTrain_SetPath(pbTrain *t, int lane, const pbTrajectory *tr, long row, int first);
 pbBatchInput pbTrain_Inputs(const pbTrain *t, const double *ctrl);  // of a window
 pbInput pbTrain_Input(const pbTrain *t, int w, int k);              // what a policy sees at decision k, or at the end
+
+// ---- drawn.c: for each world and episode
+// An episode by its number: start b of world or episode a, of a stream.
+typedef struct pbTrainEpisode {
+  uint64_t stream, a, b;
+} pbTrainEpisode;
+size_t pbTrain_DrawnCount(const pbTrain *t);  // entries of theta, those that are drawn twice counted twice
+size_t pbTrain_NameSize(void);
+void pbTrain_FindDrawn(pbTrain *t);
+bool pbTrain_IsDrawn(const pbTrain *t, size_t entry);
+bool pbTrain_DrawsPushes(const pbTrain *t, bool velocities);
+bool pbTrain_DrawsNoise(const pbTrain *t);
+void pbTrain_DrawOwn(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *own);
+// A new episode of a world, by its number, from decision k of the window on: also behind it.
+void pbTrain_NewOwn(pbTrain *t, int w, int k);
+// At the start of a window: rows of all decisions; values into the batch, with constants that follow. Of evaluations likewise.
+void pbTrain_NoteOwn(pbTrain *t);
+PB_NODISCARD pbStatus pbTrain_GiveOwn(pbTrain *t);
+PB_NODISCARD pbStatus pbTrain_GiveTrialOwn(pbTrain *t, const double *theta, uint64_t stream, int starts);
+// All parameters of world w at decision k (until the next such call); whether they are those of the decision before.
+PB_NODISCARD pbStatus pbTrain_ThetaAt(const pbTrain *t, int w, int k, const double **theta);
+bool pbTrain_SameOwn(const pbTrain *t, int w, int k);
+// Steps `first` on of a window, in which a lane goes on with step `row` of its episode: commands, pushes.
+void pbTrain_SetDrawn(pbTrain *t, int lane, const pbTrainEpisode *of, long row, int first);
+// Noise of all decisions of a window, by a seed; onto what world w observes at decision k, or at the end; whether a batch has it.
+void pbTrain_SetNoise(pbTrain *t, int lane, uint64_t draw, int decision);
+void pbTrain_AddNoise(const pbTrain *t, int w, int k, double *observed);
+void pbTrain_Disturb(const pbTrain *t, pbBatch *batch, bool noise);
 
 // ---- gradient.c: into theta_bar, with the critic behind each window or without
 PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);

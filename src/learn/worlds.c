@@ -105,13 +105,6 @@ static void draw_noise(pbTrain *t) {
   }
 }
 
-// Commands of worlds, the same in every step of a window.
-static void spread_commands(pbTrain *t, const double *command, int worlds) {
-  size_t width = (size_t)t->ncommand;
-  for (size_t row = 0; row < (size_t)worlds * (size_t)t->steps; row++)
-    memcpy(t->command_steps + row * width, command + row / (size_t)t->steps * width, width * sizeof *command);
-}
-
 static pbBatchOutput outputs(pbTrain *t) {
   return (pbBatchOutput){.states = t->row_states,
                          .sensordata = t->row_sensor,
@@ -149,16 +142,18 @@ pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch) {
                         t->now->update + 1, why);
 }
 
-// A new episode of a world, by its number, from the state x on; its command from decision k of the window on.
+static pbTrainEpisode present_episode(const pbTrain *t, int w) {
+  return (pbTrainEpisode){pb_drawStart, (uint64_t)w, (uint64_t)t->episode[w]};
+}
+
+// A new episode of a world, by its number, from the state x on; what is drawn for it from decision k of the window on.
 static void begin_episode(pbTrain *t, int w, int k, double *x) {
-  size_t width = (size_t)t->ncommand;
-  double *command = t->command + (size_t)w * width;
   t->age[w] = 0;
   t->episode[w]++;
-  pbTrain_Start(t, pb_drawStart, (uint64_t)w, (uint64_t)t->episode[w], x, command);
-
-  for (int step = k * t->every; step < t->steps; step++)
-    memcpy(t->command_steps + ((size_t)w * (size_t)t->steps + (size_t)step) * width, command, width * sizeof *command);
+  pbTrainEpisode episode = present_episode(t, w);
+  pbTrain_Start(t, episode.stream, episode.a, episode.b, x, t->command + (size_t)w * (size_t)t->ncommand);
+  pbTrain_NewOwn(t, w, k);
+  pbTrain_SetDrawn(t, w, &episode, 0, k * t->every);
   pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, (uint64_t)t->episode[w]), 0, k * t->every);
 }
 
@@ -193,15 +188,19 @@ static pbStatus collect_part(pbTrain *t, int from, int to, const pbBatchInput *i
 }
 
 void pbTrain_Prepare(pbTrain *t) {
-  int worlds = t->settings.worlds;
-  spread_commands(t, t->command, worlds);
-  for (int w = 0; w < worlds; w++)
-    pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, (uint64_t)t->episode[w]), path_row(t, w), 0);
+  pbTrain_NoteOwn(t);
+  for (int w = 0; w < t->settings.worlds; w++) {
+    pbTrainEpisode episode = present_episode(t, w);
+    pbTrain_SetDrawn(t, w, &episode, path_row(t, w), 0);
+    pbTrain_SetNoise(t, w, pbTrain_Draw(t, pb_drawSeen, (uint64_t)t->now->update, (uint64_t)w), 0);
+    pbTrain_SetPath(t, w, pbTrain_Trajectory(t, episode.a, episode.b), path_row(t, w), 0);
+  }
 }
 
 pbStatus pbTrain_Collect(pbTrain *t) {
   int worlds = t->settings.worlds, window = t->settings.window, lost = 0;
   draw_noise(t);
+  PB_TRY(pbTrain_GiveOwn(t));
   memcpy(pbBatch_States(t->batch), t->states, (size_t)worlds * (size_t)t->nx * sizeof(double));
   for (int w = 0; w < worlds; w++) {
     t->length[w] = window;
@@ -261,7 +260,11 @@ static void one_world(void *user, int w, int worker) {
 pbStatus pbTrain_Spread(pbTrain *t, int count, pbStatus (*work)(pbTrain *t, int w, int worker)) {
   Spread spread = {t, work};
   PB_ASSERT(count <= t->lanes);
-  pbPool_Run(t->pool, count, one_world, &spread);
+
+  // parameters of their own have room for one world at a time
+  if (t->own_size)
+    for (int w = 0; w < count; w++) one_world(&spread, w, 0);
+  else pbPool_Run(t->pool, count, one_world, &spread);
 
   // the text is of what a thread did last: the first that failed says it again
   for (int w = 0; w < count; w++) {
@@ -273,11 +276,13 @@ pbStatus pbTrain_Spread(pbTrain *t, int count, pbStatus (*work)(pbTrain *t, int 
 }
 
 static pbStatus observe_world(pbTrain *t, int w, int worker) {
+  const double *theta = t->theta;
   for (int k = 0; k <= t->length[w]; k++) {
-    size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k;
+    double *observed = t->observed + ((size_t)w * (size_t)(t->settings.window + 1) + (size_t)k) * (size_t)t->nobs;
     pbInput input = pbTrain_Input(t, w, k);
-    PB_TRY(pbPolicy_Observe(t->model, t->theta, pbTrain_Began(t, w, k), &input, t->scratch[worker],
-                            t->observed + row * (size_t)t->nobs));
+    if (t->own_size && (k == 0 || !pbTrain_SameOwn(t, w, k))) PB_TRY(pbTrain_ThetaAt(t, w, k, &theta));
+    PB_TRY(pbPolicy_Observe(t->model, theta, pbTrain_Began(t, w, k), &input, t->scratch[worker], observed));
+    pbTrain_AddNoise(t, w, k, observed);
   }
   return pb_ok;
 }
@@ -332,19 +337,27 @@ static void tally_window(pbTrain *t, Tally *tally, int w, int decisions) {
   tally->over = tally->ended || tally->decisions >= decisions;
 }
 
-static pbStatus run_trials(pbTrain *t, const double *theta, int starts, int decisions, Tally *tally) {
+// What acts on the starts that are still running, in the window to come: their numbers into ids, how many there are.
+static int prepare_trials(pbTrain *t, uint64_t stream, int starts, const Tally *tally) {
+  int count = 0;
+  for (int w = 0; w < starts; w++) {
+    const pbTrainEpisode episode = {stream, (uint64_t)w, 0};
+    long row = (long)tally[w].decisions * t->every;
+    if (tally[w].over) continue;
+    t->ids[count++] = w;
+    pbTrain_SetPath(t, w, pbTrain_Trajectory(t, episode.a, 0), row, 0);
+    pbTrain_SetDrawn(t, w, &episode, row, 0);
+    pbTrain_SetNoise(t, w, pbTrain_Draw(t, stream, (uint64_t)w, 1), tally[w].decisions);
+  }
+  return count;
+}
+
+static pbStatus run_trials(pbTrain *t, const double *theta, uint64_t stream, int starts, int decisions, Tally *tally) {
   int running = starts;
   while (running > 0) {
-    int count = 0;
-    for (int w = 0; w < starts; w++) {
-      if (tally[w].over) continue;
-      t->ids[count++] = w;
-      pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, 0), (long)tally[w].decisions * t->every, 0);
-    }
-
+    int count = prepare_trials(t, stream, starts, tally);
     memset(t->done, 0, (size_t)starts * sizeof *t->done);
     pbBatchOutput output = outputs(t);
-    spread_commands(t, t->trial_command, starts);
     pbBatchInput input = pbTrain_Inputs(t, NULL);
     pbStatus status = pbBatch_Rollout(t->trial, theta, t->ids, count, t->steps, &input, &output);
     PB_TRY(tolerate(t, t->trial, status, 0));
@@ -366,7 +379,9 @@ pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int 
     pbTrain_Start(t, stream, (uint64_t)w, 0, pbBatch_States(t->trial) + (size_t)w * (size_t)t->nx,
                   t->trial_command + (size_t)w * (size_t)t->ncommand);
   for (int i = 0; i < t->cost.count; i++) t->term_means[i] = 0;
-  pbStatus status = run_trials(t, theta, starts, decisions, tally);
+  pbTrain_Disturb(t, t->trial, stream != pb_drawEvaluation || t->settings.evaluate_noise);
+  pbStatus status = pbTrain_GiveTrialOwn(t, theta, stream, starts);
+  if (status == pb_ok) status = run_trials(t, theta, stream, starts, decisions, tally);
 
   double made = 0;
   *score = *alive = t->success_rate = 0;

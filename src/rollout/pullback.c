@@ -197,11 +197,20 @@ pbStatus pbRollout_PullOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord
 }
 
 // By the kind of gradient.
+// For pullbacks that evaluate a step again: what its policy observed had the noise of its row.
+static void put_noise(const pbRollout *r, int k) {
+  size_t width = r->noise ? (size_t)r->model->policy->observed : 0;
+  const double *row = r->noise ? r->noise + (size_t)pbRollout_InputRow(r, k) * width : NULL;
+  if (r->scratch->policy) r->scratch->policy->noise = row;
+  if (r->smooth_scratch && r->smooth_scratch->policy) r->smooth_scratch->policy->noise = row;
+}
+
 static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, pbCertificate *c) {
   pbScratch *s = r->scratch;
   StepCall call;
 
   call_of(r, g, at, &call);
+  put_noise(r, at->k);
 
   // The smooth gradient is that of the same step with smooth contacts, evaluated here.
   if (r->gradient == pb_gradientSmooth) {
@@ -242,6 +251,23 @@ static pbStatus cut(pbRollout *r, const StepAt *at, pbCertificate *c) {
   return at->observed ? pull_step(r, &none, &alone, c) : pb_ok;
 }
 
+// A policy's gradients by its parameters are made for many steps at once, from the last step on.
+static void collect_parameters(pbRollout *r, const double *theta_bar) {
+  PB_ASSERT(!theta_bar || r->scratch);
+
+  pbPolicy_Collect(r->scratch, theta_bar);
+  pbPolicy_Collect(r->smooth_scratch, theta_bar);
+}
+
+static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
+  PB_ASSERT(!r->scratch->policy || r->scratch->policy->collect == theta_bar);
+
+  pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
+  if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
+
+  return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
+}
+
 // A new start owes nothing to what was before it: from here on back it is that of the state that was left, by what was observed
 // of that one.
 static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, pbCertificate *c) {
@@ -250,6 +276,12 @@ static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGrad
   StepAt alone = {.k = k, .record = pbTrack_LeftAt(r, k, &input), .observed = &observed, .input = &input};
 
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate_before);
+  if (r->pull_before) {
+    // products that are kept are of the parameters behind it
+    PB_TRY(flush_parameters(r, g->theta));
+    collect_parameters(r, g->theta);
+    PB_TRY(pbTrack_PullBefore(r, k, g->theta));
+  }
   return observed_at(r, bar, k, &observed) ? pull_step(r, g, &alone, c) : pb_ok;
 }
 
@@ -396,23 +428,6 @@ static pbStatus first_leaf(pbRollout *r, pbScheduleAction *action) {
   // Its records are gone: play the schedule from the start.
   pbRollout_Restart(r);
   return pbRollout_Play(r, NULL, false, action);
-}
-
-// A policy's gradients by its parameters are made for many steps at once, from the last step on.
-static void collect_parameters(pbRollout *r, const double *theta_bar) {
-  PB_ASSERT(!theta_bar || r->scratch);
-
-  pbPolicy_Collect(r->scratch, theta_bar);
-  pbPolicy_Collect(r->smooth_scratch, theta_bar);
-}
-
-static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
-  PB_ASSERT(!r->scratch->policy || r->scratch->policy->collect == theta_bar);
-
-  pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
-  if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
-
-  return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
 }
 
 // Where step k is a mark: all that is due to the gradient so far, and that it is there.
