@@ -22,6 +22,7 @@ static bool has_line(const char *lines, const char *line) {
   for (; *lines; lines += line_length(lines) + (lines[line_length(lines)] != 0)) {
     if (line_length(lines) == length && memcmp(lines, line, length) == 0) return true;
   }
+
   return false;
 }
 
@@ -30,6 +31,7 @@ static const char *first_alone(const char *lines, const char *others) {
   for (; *lines; lines += line_length(lines) + (lines[line_length(lines)] != 0)) {
     if (!has_line(others, lines)) return lines;
   }
+
   return NULL;
 }
 
@@ -41,11 +43,13 @@ static pbStatus compare(pbContext *ctx, const char *path, const char *then, cons
   if (!line) line = first_alone(then, now);
   if (!line) return pb_ok;
 
+  // what both have under one name was changed; what one has alone is new or gone
   size_t length = line_length(line);
   bool key = length > DIGITS && strncmp(line + DIGITS, "the task's ", 11) == 0;
   if (length <= DIGITS || (has_line(then, line) && !key)) return pbState_Refuse(ctx, path, "holds a run that read other files");
   snprintf(why, sizeof why, "holds a run from before %.*s was changed", length < 500 ? (int)(length - DIGITS) : 500,
            line + DIGITS);
+
   return pbState_Refuse(ctx, path, why);
 }
 

@@ -63,8 +63,10 @@ static bool leave_out(json_t *copy, const char *member, const char *key) {
   const json_t *own = json_object_get(copy, member);
   if (!json_is_object(own)) return true;
 
+  // the task's own stays as it is
   json_t *other = pbJson_CopyMembers(own);
   if (other) json_object_del(other, key);
+
   return json_object_set_new(copy, member, other) == 0;
 }
 

@@ -30,6 +30,7 @@ static int object_at(const pbModel *m, pbObserveKind kind, int *entry) {
     if (*entry < width) return id;
     *entry -= width;
   }
+
   return -1;
 }
 
@@ -38,6 +39,7 @@ static const char *joint_unit(const pbModel *m, pbObserveKind kind, int joint, i
   bool hinge = joint >= 0 && m->jnt_type[joint] == pb_jntHinge, along = slide || (free && entry < 3);
   if (kind == pb_observeQvel) return along ? "m/s" : "rad/s";
   if (along) return "m";
+
   return hinge ? "rad" : "entry of the rotation matrix, row by row";
 }
 
@@ -121,6 +123,7 @@ static Sizes count_inputs(const pbPolicyModel *p) {
     if (is_given(r) && r->at < p->observed) s.inputs += r->count;
     if (is_given(r) && r->at >= p->observed) s.act_inputs += r->count;
   }
+
   return s;
 }
 
@@ -203,6 +206,7 @@ static bool hears_last(const pbPolicyModel *policy) {
   bool found = false;
   for (const pbObserveRow *r = policy->row; r < policy->row + policy->rows; r++)
     found = found || (r->at >= policy->observed && !is_given(r));
+
   return found;
 }
 
@@ -265,6 +269,7 @@ static pbStatus check_weights(pbContext *ctx, const pbModel *m, const double *th
         return pbContext_Fail(ctx, pb_bad_argument, "%.400s: %s[%d] is %g", path, p.name, k, theta[p.offset + (size_t)k]);
     }
   }
+
   return pb_ok;
 }
 
@@ -277,6 +282,7 @@ static pbStatus check(pbContext *ctx, const pbModel *m, const double *theta, con
   const char *lacks = pbPrinted_Lacks(chain_of(policy->decide));
   if (!lacks && policy->act) lacks = pbPrinted_Lacks(chain_of(policy->act));
   if (lacks) return pbContext_Fail(ctx, pb_unsupported, "%.400s: layers '%s' are not written as C", path, lacks);
+
   return check_weights(ctx, m, theta, path);
 }
 
@@ -303,5 +309,6 @@ pbStatus pbPolicy_SaveC(pbContext *ctx, const pbModel *model, const double *thet
   PB_TRY(pbDraft_End(&draft, &text, &size));
   pbStatus status = pbFile_Write(ctx, path, text, size);
   pbContext_Free(ctx, text);
+
   return status;
 }

@@ -36,6 +36,7 @@ static int put_array(pbPrinted *p, const double *value, int count, bool in_doubl
     else put_number(p, value[i]);
     fprintf(p->out, "%s", i + 1 < count ? "," : "};\n");
   }
+
   return number;
 }
 
@@ -284,6 +285,7 @@ const char *pbPrinted_Lacks(const pbChain *chain) {
       if (lacks) return lacks;
     }
   }
+
   return NULL;
 }
 

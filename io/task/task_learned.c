@@ -22,6 +22,7 @@ static pbStatus copy_arrays(pbArrays *to, const pbArrays *from) {
   for (size_t i = 0; i < pbArrays_Count(from); i++) {
     if (of_training(pbArrays_At(from, i)->name)) PB_TRY(copy_array(to, pbArrays_At(from, i)));
   }
+
   return pb_ok;
 }
 
@@ -38,10 +39,13 @@ pbStatus pbLearned_Take(pbPolicyFile *file, const pbArrays *set, const char *pat
   file->source = pbContext_CopyText(file->ctx, path);
   if (!file->source) return pbContext_Fail(file->ctx, pb_no_memory, "%.400s: no memory for a policy", path);
   PB_TRY(pbArrays_Create(file->ctx, &file->learned));
+
+  // numbers and texts of a training, whatever else a file has
   return copy_arrays(file->learned, set);
 }
 
 pbStatus pbLearned_Add(const pbPolicyFile *file, pbArrays *set) {
+  // what a training left here, else what came with the policy
   const pbArrays *from = file->left ? file->left : file->learned;
   return from ? copy_arrays(set, from) : pb_ok;
 }
@@ -53,6 +57,8 @@ static pbStatus take_numbers(pbContext *ctx, const pbPolicyFile *file, const cha
     return pbContext_Fail(ctx, pb_bad_input, "%.400s: %s: expected %zu numbers, found %zu", file->source, name, count,
                           a && a->type == pb_arrayReal ? a->count : 0);
   *out = a->reals;
+
+  // numbers stay the file's
   return pbArray_CheckFinite(ctx, a, file->source);
 }
 
@@ -61,6 +67,7 @@ static pbStatus take_steps(pbContext *ctx, const pbPolicyFile *file, const char 
   PB_TRY(take_numbers(ctx, file, name, 1, &value));
   *steps = *value;
   if (*value >= 0 && *value == floor(*value)) return pb_ok;
+
   return pbContext_Fail(ctx, pb_bad_input, "%.400s: %s: expected a whole number from 0 on, found %g", file->source, name, *value);
 }
 
@@ -75,6 +82,7 @@ static pbStatus check_squares(pbContext *ctx, const pbPolicyFile *file, const ch
     if (v[i] < 0)
       return pbContext_Fail(ctx, pb_bad_input, "%.400s: %s[%zu] is %g, a mean of squares", file->source, name, i, v[i]);
   }
+
   return pb_ok;
 }
 
@@ -84,6 +92,7 @@ static size_t learned_weights(const pbModel *m) {
     pbParam p = pbModel_ParamAt(m, i);
     if (strncmp(p.name, "policy.", 7) == 0 && !p.fixed) count += (size_t)p.rows * (size_t)p.cols;
   }
+
   return count;
 }
 
@@ -93,9 +102,11 @@ static pbStatus take_optimizer(pbContext *ctx, const pbPolicyFile *file, pbTrain
   size_t count = learned_weights(t->task->model);
   if (!method || strcmp(method, pbTrainMethod_Name(t->settings.method)) != 0) return pb_ok;
 
+  // all of it, or the file is damaged
   PB_TRY(take_steps(ctx, file, "train.adam.steps", &t->given.steps));
   PB_TRY(take_numbers(ctx, file, "train.adam.first", count, &t->given.m));
   PB_TRY(take_numbers(ctx, file, "train.adam.second", count, &t->given.v));
+
   return check_squares(ctx, file, "train.adam.second", t->given.v, count);
 }
 
@@ -119,12 +130,14 @@ static pbStatus take_critic(pbContext *ctx, const pbPolicyFile *file, pbTrain *t
                           "\"train\" leaves it out. Its layers are %.300s",
                           file->source, text);
 
+  // as many as these layers have
   count_critic(t->critic, &params, &unknowns);
   PB_TRY(take_steps(ctx, file, "train.critic.steps", &t->given.critic_steps));
   PB_TRY(take_numbers(ctx, file, "train.critic.weights", params, &t->given.critic));
   PB_TRY(take_numbers(ctx, file, "train.critic.slow", params, &t->given.slow));
   PB_TRY(take_numbers(ctx, file, "train.critic.first", unknowns, &t->given.critic_m));
   PB_TRY(take_numbers(ctx, file, "train.critic.second", unknowns, &t->given.critic_v));
+
   return check_squares(ctx, file, "train.critic.second", t->given.critic_v, unknowns);
 }
 
@@ -132,6 +145,7 @@ pbStatus pbTask_TakeLearned(pbTaskReader *r, pbTrain *t) {
   const pbPolicyFile *file = t->task->model->policy_file;
   if (!file || !file->learned) return pb_ok;
   PB_TRY(take_optimizer(r->ctx, file, t));
+
   return take_critic(r->ctx, file, t);
 }
 
@@ -157,6 +171,7 @@ static pbStatus add_learned(pbArrays *set, const pbTrain *t) {
   PB_TRY(pbArrays_AddText(set, "train.critic", t->critic_text));
   PB_TRY(pbArrays_AddReals(set, "train.critic.weights", 1, &params, l.critic, NULL));
   PB_TRY(pbArrays_AddReals(set, "train.critic.slow", 1, &params, l.slow, NULL));
+
   return add_pair(set, critic, t->head_critic.unknowns, (const double *[]){l.critic_m, l.critic_v}, l.critic_steps);
 }
 
@@ -165,6 +180,7 @@ pbStatus pbTask_LeaveLearned(pbTrain *t) {
   pbArrays_Destroy(file->left);
   file->left = NULL;
   PB_TRY(pbArrays_Create(file->ctx, &file->left));
+
   return add_learned(file->left, t);
 }
 

@@ -109,6 +109,7 @@ static size_t extra_room(const pbModel *m, pbQuantity q, const int *ids, int cou
     if (q == pb_observedSensor) room += (size_t)m->sensor_dim[ids[i]];
     if (q == pb_observedAct) room += (size_t)m->actuator_actnum[ids[i]];
   }
+
   return room;
 }
 
@@ -155,6 +156,7 @@ static pbStatus read_given(pbTaskReader *r, const json_t *value, pbQuantity q, p
   add_plain(l, 0, width);
   l->full_width = width;
   l->array = array_names[q];
+
   return pb_ok;
 }
 
@@ -191,6 +193,7 @@ static pbStatus unknown_type(pbTaskReader *r, const char *type) {
     PB_ASSERT(n < sizeof words);
     pbSuggest_Offer(&near, term_types[i].name);
   }
+
   return pbTaskReader_FailAt(r, "type", "expected %s, found '%.60s'%s", words, type, pbSuggest_Write(&near, hint, sizeof hint));
 }
 
@@ -222,6 +225,7 @@ static pbStatus read_constraint(pbTaskReader *r, const json_t *object, pbTerm *t
   if (!(t->weight > 0)) return pbTaskReader_FailAt(r, "constraint", "a constraint begins with a weight, more than 0");
   if (!(tolerance > 0 && tolerance < 1e300)) return pbTaskReader_FailAt(r, "tolerance", "expected a number, more than 0");
   pbStatus status = pbMultipliers_Create(r->ctx, t, tolerance, &t->constraint);
+
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);
 }
 
@@ -248,6 +252,7 @@ static pbStatus read_type(pbTaskReader *r, const json_t *object, pbTerm *t) {
   // the mean over the times that have a sample, not over components
   if (t->mean) t->weight /= pbTerm_TimesSampled(t);
   PB_TRY(read_discount(r, object, t));
+
   return read_constraint(r, object, t);
 }
 
@@ -277,6 +282,7 @@ static pbStatus copy_name(pbTaskReader *r, const json_t *object, const json_t *v
   const char *of = json_string_value(value);
   snprintf(made, sizeof made, "%s%s%.100s", quantity_keys[t->quantity], of ? ":" : "", of ? of : "");
   t->name = pbContext_CopyText(r->ctx, name ? name : made);
+
   return t->name ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
 }
 
@@ -310,6 +316,7 @@ static pbStatus read_input(pbTaskReader *r, const json_t *object, pbTerm *input)
   if (input->part_count > 3)
     return pbTaskReader_Fail(r, pb_bad_input, "%d numbers; an input of a formula has 1 to 3: choose them by \"components\"",
                              input->part_count);
+
   return pbTask_DefaultTarget(r, input);
 }
 
@@ -334,6 +341,7 @@ static pbStatus create_expression(pbTaskReader *r, const char *text, const pbTer
   f->in = pbContext_AllocArray(r->ctx, states * (size_t)f->width, sizeof(double));
   f->slope = pbContext_AllocArray(r->ctx, states * (size_t)f->width, sizeof(double));
   f->value = pbContext_AllocArray(r->ctx, states, sizeof(double));
+
   return f->in && f->slope && f->value ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a formula");
 }
 
@@ -386,6 +394,7 @@ static pbStatus begin_formula(pbTaskReader *r, const json_t *object, pbTerm *t, 
   pbTaskReader_Enter(r, "inputs");
   PB_TRY(read_inputs(r, inputs, t->formula));
   pbTaskReader_Leave(r);
+
   return pb_ok;
 }
 
@@ -395,6 +404,7 @@ static pbStatus finish_formula(pbTaskReader *r, const json_t *object, pbTerm *t)
   pbTaskReader_Enter(r, "formula");
   PB_TRY(create_expression(r, text, t));
   pbTaskReader_Leave(r);
+
   return pb_ok;
 }
 
@@ -409,6 +419,7 @@ static pbStatus see(pbTaskReader *r, const char *name, pbHosted *h) {
     }
     pbSuggest_Offer(&near, quantity_keys[q]);
   }
+
   return pbTaskReader_Fail(r, pb_bad_input, "'%.60s' is no quantity%s", name, pbSuggest_Write(&near, hint, sizeof hint));
 }
 
@@ -426,6 +437,7 @@ static pbStatus read_sees(pbTaskReader *r, const json_t *list, pbHosted *h) {
     if (!name) return pbTaskReader_Fail(r, pb_bad_input, "expected names of quantities");
     PB_TRY(see(r, name, h));
   }
+
   return pb_ok;
 }
 
@@ -496,6 +508,7 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, pbTermSet *set,
   // its memory is that of all states it is evaluated at
   if (formula) PB_TRY(finish_formula(r, object, t));
   PB_TRY(pbTask_ReadReading(r, object, set->steps, t));
+
   return read_type(r, object, t);
 }
 
@@ -536,5 +549,6 @@ pbStatus pbTask_ReadLoss(pbTaskReader *r, const json_t *loss, pbTermSet *set) {
     pbContext_Free(r->ctx, layout.columns);
     if (status == pb_ok) pbTaskReader_Leave(r);
   }
+
   return status == pb_ok ? check_size(r, set) : status;
 }

@@ -91,6 +91,7 @@ static pbStatus check_object(const pbTaskReader *r, pbObserveKind kind, int id, 
                              "sensor '%.80s' depends on the controls of the very step; a policy sees sensors of positions and "
                              "velocities",
                              name);
+
   return pb_ok;
 }
 
@@ -123,6 +124,7 @@ static pbObserveKind kind_of(const json_t *object) {
   for (int i = 0; i < pb_observeKindCount; i++) {
     if (json_object_get(object, pbObserveKind_Name((pbObserveKind)i))) return (pbObserveKind)i;
   }
+
   return pb_observeKindCount;
 }
 
@@ -156,6 +158,7 @@ static pbStatus read_scale(Rows *w, const json_t *object, double *scale) {
   PB_TRY(pbTaskReader_Real(w->r, object, "scale", scale));
   if (json_object_get(object, "scale") && *scale == 0)
     return pbTaskReader_FailAt(w->r, "scale", "expected a number other than 0");
+
   return pb_ok;
 }
 
@@ -171,6 +174,7 @@ static pbStatus read_form(pbTaskReader *r, const json_t *object, pbObserveDef *d
     d->form = (pbObserveForm)i;
     return pb_ok;
   }
+
   return pbTaskReader_FailAt(r, "as", "expected \"value\", \"offset\" or \"mean\"");
 }
 
@@ -477,6 +481,7 @@ static pbStatus same_policy(const pbTaskReader *r, const json_t *root, const pbM
   if (!text) return fail_memory(r);
   bool same = own && strcmp(own, text) == 0;
   pbContext_Free(r->ctx, text);
+
   return same ? pb_ok : pbTaskReader_Fail(r, pb_bad_input, "the model has another policy already");
 }
 

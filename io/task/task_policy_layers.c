@@ -65,6 +65,7 @@ static pbStatus read_spread(Layers *l, const json_t *object, const char *key, co
   double *kept = pbSpecPool_Take(l->pool, (size_t)l->width, sizeof *kept);
   if (!kept) return fail_memory(l->r);
   *out = kept;
+
   return pbTaskReader_Spread(l->r, object, key, (size_t)l->width, kept);
 }
 
@@ -229,6 +230,7 @@ static pbStatus read_plain(Layers *l, const json_t *object, pbLayerDef *d) {
   if (!json_is_true(json_object_get(object, word))) return pbTaskReader_FailAt(l->r, word, "expected true");
   if (d->kind == pb_layerNorm && l->width < 2)
     return pbTaskReader_FailAt(l->r, word, "at least 2 inputs are needed, found %d", l->width);
+
   return pb_ok;
 }
 
@@ -258,6 +260,7 @@ static pbLayerKind kind_of(const json_t *object) {
   for (int i = 0; i < pb_layerKindCount; i++) {
     if (i != pb_layerActivation && json_object_get(object, pbLayerKind_Name((pbLayerKind)i))) return (pbLayerKind)i;
   }
+
   return json_object_get(object, "activation") ? pb_layerActivation : pb_layerKindCount;
 }
 
@@ -319,6 +322,7 @@ pbStatus pbTask_ReadLayers(pbTaskReader *r, const json_t *list, pbSpecPool *pool
   PB_TRY(read_chain(&l, list));
   *chain = (pbChainDef){l.layer, l.count};
   *outputs = l.width;
+
   return pb_ok;
 }
 

@@ -235,6 +235,10 @@ typedef struct pbTrainFile {
 } pbTrainFile;
 pbRunStore pbTrainFile_Store(pbTrainFile *file);
 
+// Of a training (task_ramps.c): "ramps" of "train", and schedules of the loss's weights.
+PB_NODISCARD pbStatus pbTrain_ReadRamps(pbTaskReader *r, const json_t *train, struct pbTrain *t);
+PB_NODISCARD pbStatus pbTrain_ReadSchedules(pbTaskReader *r, const json_t *loss, struct pbTrain *t);
+
 // "urdf" of a task, zero where there is none. *package_path belongs to the caller, also on failure.
 PB_NODISCARD pbStatus pbTask_ReadUrdf(pbTaskReader *r, const json_t *root, pbUrdfOptions *urdf, char **package_path);
 

@@ -51,6 +51,7 @@ static pbStatus read_pair(pbTaskReader *r, const json_t *value, pbDraw *d) {
     if (d->law == pb_drawNormal && !(d->second[k] >= 0))
       return pbTaskReader_Fail(r, pb_bad_input, "a deviation is not negative: %.12g", d->second[k]);
   }
+
   return pb_ok;
 }
 
@@ -66,6 +67,7 @@ static pbStatus read_list(pbTaskReader *r, const json_t *value, pbDraw *d) {
   d->first = numbers.data;
   d->rows = (int)(rows < 1u << 30 ? rows : 1u << 30);
   if (rows > 0 && cols == (size_t)count && (flat || numbers.nested)) return pb_ok;
+
   return pbTaskReader_Fail(r, pb_bad_input, "expected a list of rows of %d numbers", count);
 }
 
@@ -90,6 +92,7 @@ static pbStatus read_law(pbTaskReader *r, const json_t *object, pbDraw *d) {
   pbTaskReader_Enter(r, laws[d->law]);
   PB_TRY(d->law == pb_drawList ? read_list(r, value, d) : read_pair(r, value, d));
   pbTaskReader_Leave(r);
+
   return pb_ok;
 }
 
@@ -118,6 +121,7 @@ static bool has_entry(const pbVariable *v, size_t index) {
   for (int i = 0; i < v->index_count; i++) {
     if (v->index[i] == index) return true;
   }
+
   return false;
 }
 
@@ -142,6 +146,7 @@ static pbStatus check_use(const pbTaskReader *r, const pbTask *task, const pbDra
                                  turns ? "" : ": draw an offset or, of a parameter, a factor");
     }
   }
+
   return pb_ok;
 }
 
@@ -157,6 +162,7 @@ static int shared_component(const pbDraw *other, const int *component, size_t en
   for (int k = 0; k < other->count; k++) {
     if (other->index[k] < entries && component[other->index[k]]) return component[other->index[k]] - 1;
   }
+
   return -1;
 }
 
@@ -211,6 +217,7 @@ static pbStatus join_parameters(pbTaskReader *r, const json_t *names, const pbTa
     json_decref(one);
     all = status == pb_ok ? pbContext_AllocArray(r->ctx, (size_t)d->count + (size_t)count, sizeof *all) : NULL;
     if (status == pb_ok && !all) status = pbTaskReader_Fail(r, pb_no_memory, "no memory for draws");
+    // behind those of the names before
     if (all) {
       for (int k = 0; k < d->count; k++) all[k] = d->index[k];
       for (int k = 0; k < count; k++) all[d->count + k] = index[k];
@@ -221,6 +228,7 @@ static pbStatus join_parameters(pbTaskReader *r, const json_t *names, const pbTa
     pbContext_Free(r->ctx, index);
     PB_TRY(status);
   }
+
   return pb_ok;
 }
 
@@ -230,6 +238,7 @@ static bool twice(const pbDraw *d) {
       if (d->index[i] == d->index[k]) return true;
     }
   }
+
   return false;
 }
 
@@ -241,6 +250,7 @@ static pbStatus parameter_slice(pbTaskReader *r, const json_t *object, const pbT
   if (json_object_get(object, "components")) return pbTaskReader_FailAt(r, "components", "are of one parameter, not of a list");
   PB_TRY(join_parameters(r, names, task, d));
   if (d->count == 0) return pbTaskReader_FailAt(r, "parameter", "expected a name, or a list of names");
+
   return twice(d) ? pbTaskReader_FailAt(r, "parameter", "names a number twice") : pb_ok;
 }
 
@@ -255,7 +265,9 @@ static pbStatus read_range(pbTaskReader *r, const json_t *object, const char *ke
     if (!json_is_number(number)) return pbTaskReader_FailAt(r, key, "expected seconds, or [least, most] of them");
     out[k] = json_number_value(number);
   }
+  // also where one of them is no number
   if (least <= out[0] && out[0] <= out[1] && out[1] <= most) return pb_ok;
+
   return pbTaskReader_FailAt(r, key, "expected seconds from %.12g to %.12g, the least first", least, most);
 }
 
@@ -286,6 +298,7 @@ static pbStatus read_draw(pbTaskReader *r, const json_t *object, const pbTask *t
   PB_TRY(read_law(r, object, d));
   if (d->target != pb_drawCommand) PB_TRY(read_use(r, object, d));
   PB_TRY(check_once(r, task, d));
+
   return d->target == pb_drawCommand ? pb_ok : check_use(r, task, d);
 }
 
@@ -300,8 +313,10 @@ static pbStatus read_way(pbTaskReader *r, const json_t *object, pbDraw *d) {
   if (word && strcmp(word, "any") == 0) d->way = pb_wayAny;
   if (!word && json_array_size(way) == 3) d->way = pb_wayGiven;
 
+  // given ones are made unit vectors
   double square = 0;
-  for (size_t k = 0; d->way == pb_wayGiven && k < 3; k++) {
+  size_t numbers = d->way == pb_wayGiven ? 3 : 0;
+  for (size_t k = 0; k < numbers; k++) {
     d->axis[k] = json_number_value(json_array_get(way, k));
     square += d->axis[k] * d->axis[k];
   }
@@ -309,6 +324,7 @@ static pbStatus read_way(pbTaskReader *r, const json_t *object, pbDraw *d) {
   if (!fits) return pbTaskReader_FailAt(r, "direction", "expected \"horizontal\", \"any\" or a direction [x, y, z]");
   d->together = true;
   for (size_t k = 0; k < 3; k++) d->axis[k] /= d->way == pb_wayGiven ? sqrt(square) : 1;
+
   return pb_ok;
 }
 
@@ -318,6 +334,7 @@ static pbStatus read_id(pbTaskReader *r, const json_t *object, const char *key, 
   pbTaskReader_Enter(r, key);
   PB_TRY(pbTaskReader_Id(r, name, kind, id));
   pbTaskReader_Leave(r);
+
   return pb_ok;
 }
 
@@ -330,10 +347,12 @@ static pbStatus read_pushed(pbTaskReader *r, const json_t *object, pbDraw *d) {
     return d->on > 0 ? pb_ok : pbTaskReader_FailAt(r, "body", "the world cannot be pushed");
   }
 
+  // a joint: of more than one degree of freedom how it moves along
   int joint = 0;
   PB_TRY(read_id(r, object, "joint", pb_objJoint, &joint));
   d->on = m->jnt_dofadr[joint];
   d->count = pbJoint_DofCount(m->jnt_type[joint]) > 1 ? 3 : 1;
+
   return pb_ok;
 }
 
@@ -344,6 +363,7 @@ static pbStatus read_push_kind(pbTaskReader *r, const json_t *object, pbDraw *d)
   if (body == joint)
     return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"body\" (pushed) and \"joint\" (whose velocity changes)");
 
+  // exactly one, and of what is pushed
   for (int k = 0; k < 3; k++) {
     if (!json_object_get(object, kinds[k])) continue;
     d->push = (pbPushKind)k;
@@ -351,6 +371,7 @@ static pbStatus read_push_kind(pbTaskReader *r, const json_t *object, pbDraw *d)
   }
   if (found != 1 || (d->push == pb_pushVelocity) != joint)
     return pbTaskReader_Fail(r, pb_bad_input, "expected \"force\" or \"torque\" of a body, or \"velocity\" of a joint");
+
   return pb_ok;
 }
 
@@ -379,6 +400,7 @@ static pbStatus read_push(pbTaskReader *r, const json_t *object, const pbTask *t
     return pbTaskReader_FailAt(r, "duration", "a joint's velocity changes at once");
   if (!json_object_get(object, "at") == !json_object_get(object, "every"))
     return pbTaskReader_Fail(r, pb_bad_input, "expected one of \"at\" and \"every\"");
+
   return pb_ok;
 }
 
@@ -392,21 +414,25 @@ static pbStatus observed_slice(pbTaskReader *r, const json_t *object, pbDraw *d)
   if (word && !pbObserveKind_Named(word, &kind))
     return pbTaskReader_FailAt(r, "observe", "expected what the policy observes, such as \"qvel\", found '%.40s'", word);
 
+  // room for all of them
   int total = 0, *chosen = pbContext_AllocArray(r->ctx, (size_t)p->observed + 1, sizeof *chosen);
   size_t *all = pbContext_AllocArray(r->ctx, (size_t)p->observed + 1, sizeof *all);
   d->index = pbContext_AllocArray(r->ctx, (size_t)p->observed + 1, sizeof *d->index);
   pbStatus status = chosen && all && d->index ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for draws");
-  for (const pbObserveRow *row = p->row; status == pb_ok && row < p->row + p->rows; row++) {
+  const pbObserveRow *end = status == pb_ok ? p->row + p->rows : p->row;
+  for (const pbObserveRow *row = p->row; row < end; row++) {
     if ((word && row->kind != kind) || row->at >= p->observed) continue;
     for (int k = 0; k < row->count; k++) all[total++] = (size_t)(row->at + k);
   }
 
+  // of these the components that are asked for
   if (status == pb_ok && total == 0) status = pbTaskReader_FailAt(r, "observe", "the policy observes no %.40s", word);
   if (status == pb_ok) status = pbTaskReader_Components(r, object, total, chosen, &d->count);
   if (status != pb_ok) d->count = 0;
   for (int k = 0; k < d->count; k++) d->index[k] = all[chosen[k]];
   pbContext_Free(r->ctx, chosen);
   pbContext_Free(r->ctx, all);
+
   return status;
 }
 
@@ -434,6 +460,7 @@ static pbStatus read_observed(pbTaskReader *r, const json_t *object, const pbTas
   PB_TRY(read_law(r, object, d));
   PB_TRY(check_once(r, task, d));
   scale_law(r->model->policy, d);
+
   return pb_ok;
 }
 
@@ -459,6 +486,7 @@ static pbStatus read_draws(pbTaskReader *r, const json_t *sample, const char *ke
     pbTaskReader_Leave(r);
   }
   pbTaskReader_Leave(r);
+
   return pb_ok;
 }
 
@@ -483,12 +511,13 @@ pbStatus pbTask_ReadSample(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(read_draws(r, sample, "init", pb_drawState, task));
   PB_TRY(read_draws(r, sample, "command", pb_drawCommand, task));
   PB_TRY(read_draws(r, sample, "parameters", pb_drawParam, task));
-  for (int k = 4; !training && k < 6; k++) {
+  for (int k = training ? 6 : 4; k < 6; k++) {
     if (json_object_get(sample, keys[k])) return pbTaskReader_FailAt(r, keys[k], "are drawn in a training: \"train\" is missing");
   }
   PB_TRY(read_draws(r, sample, "pushes", pb_drawPush, task));
   PB_TRY(read_draws(r, sample, "noise", pb_drawObserved, task));
   if (count == 0) return pbTaskReader_Fail(r, pb_bad_input, "expected draws in init, command, parameters, pushes or noise");
   pbTaskReader_Leave(r);
+
   return pb_ok;
 }

@@ -99,6 +99,7 @@ static int find_normalizer(const json_t *layers) {
   for (size_t i = 0; i < json_array_size(layers); i++) {
     if (json_object_get(json_array_get(layers, i), "normalize")) return (int)i;
   }
+
   return -1;
 }
 
@@ -114,6 +115,7 @@ static json_t *own_layer(json_t *given, size_t index) {
   snprintf(name, sizeof name, "critic%zu", index);
   if (!json_object_get(layer, "name") && (json_object_get(layer, "dense") || json_object_get(layer, "layernorm")))
     pbJson_Put(&layer, "name", json_string(name));
+
   return layer;
 }
 
@@ -122,6 +124,7 @@ static json_t *one_of_two(const json_t *own, int which) {
   json_t *chain = json_array();
   for (size_t i = 0; i < json_array_size(own); i++) pbJson_Add(&chain, own_layer(json_array_get(own, i), i));
   pbJson_Add(&chain, json_pack("{s:[s,s]}", "formula", which ? "0" : "x0", which ? "x0" : "0"));
+
   return chain;
 }
 
@@ -129,8 +132,7 @@ static json_t *one_of_two(const json_t *own, int which) {
 static json_t *two_critics(const json_t *own) {
   json_t *chains = json_array();
   for (int i = 0; i < 2; i++) pbJson_Add(&chains, one_of_two(own, i));
-  json_t *sum = chains ? json_pack("[{s:s,s:o}]", "name", "critic", "sum", chains) : NULL;
-  return sum;
+  return chains ? json_pack("[{s:s,s:o}]", "name", "critic", "sum", chains) : NULL;
 }
 
 // Layers up to and with the normalizer, then those of the critic. NULL: no memory.
@@ -158,6 +160,7 @@ static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, 
     if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
   }
   pbSpecPool_Clear(&pool);
+
   return status;
 }
 
@@ -179,6 +182,7 @@ static const char *normalizer_name(const json_t *layers, int index, char *text, 
   const char *own = json_string_value(json_object_get(json_array_get(layers, (size_t)index), "name"));
   if (own) return own;
   snprintf(text, size, "%d", index);
+
   return text;
 }
 
@@ -233,11 +237,13 @@ static pbStatus make_critic(pbTaskReader *r, const json_t *list, int inputs, int
   if (outputs != critics) return pbTaskReader_Fail(r, pb_bad_input, "a critic has one output, these layers have %d", outputs);
   if (pbNetwork_Function(t->critic)->memory)
     return pbTaskReader_Fail(r, pb_bad_input, "a critic has no memory: none of gru, delay or pid");
+
   return pb_ok;
 }
 
 static pbStatus make_second(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
   json_t *two = two_critics(own), *list = two ? join_layers(layers, normalizer, two) : NULL;
+  // in place of the one that was made to see that its layers fit
   pbNetwork_Destroy(t->critic);
   pbNetwork_Destroy(t->critic_single);
   t->critic = t->critic_single = NULL;
@@ -245,6 +251,7 @@ static pbStatus make_second(pbTaskReader *r, const json_t *layers, int normalize
   pbStatus status = make_critic(r, list, inputs, 2, t);
   json_decref(two);
   json_decref(list);
+
   return status;
 }
 
@@ -256,8 +263,13 @@ static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normali
   pbTaskReader_Enter(r, "layers");
   pbStatus status = make_critic(r, list, inputs, 1, t);
   if (status == pb_ok && t->settings.critic_count == 2) status = make_second(r, layers, normalizer, critic, inputs, t);
+
+  // what a policy's file is to say of it: two of them are not one
+  json_t *two = t->settings.critic_count == 2 ? json_pack("{s:i,s:O}", "count", 2, "layers", list) : NULL;
+  if (status == pb_ok && t->settings.critic_count == 2 && !two) status = no_memory(r);
   if (status == pb_ok)
-    status = pbJson_Dump(r->ctx, list, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &t->critic_text);
+    status = pbJson_Dump(r->ctx, two ? two : list, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &t->critic_text);
+  json_decref(two);
   json_decref(made);
   json_decref(list);
   if (status == pb_ok) pbTaskReader_Leave(r);
@@ -292,92 +304,6 @@ static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
   if (status == pb_ok) pbTaskReader_Leave(r);
 
   return status;
-}
-
-// ---- ramps ------------------------------------------------------------------------------------------------------------
-static pbStatus add_ramp(pbTaskReader *r, const json_t *name, const pbRamp *like, pbTrain *t) {
-  pbParam p;
-  if (!json_is_string(name)) return pbTaskReader_FailAt(r, "parameters", "expected a list of names of single numbers");
-  if (pbModel_Param(r->ctx, r->model, json_string_value(name), &p) != pb_ok) return pbTaskReader_FailAgain(r, pb_bad_input);
-  if (p.rows * p.cols != 1 || strncmp(p.name, "policy.", 7) == 0 || strcmp(p.name, "timestep") == 0)
-    return pbTaskReader_FailAt(r, "parameters",
-                               "expected single numbers such as \"geom_solref:floor:0\", and none of the policy "
-                               "or the time step, found '%s'",
-                               json_string_value(name));
-
-  pbRamp *ramp = &t->ramp[t->ramps++];
-  *ramp = *like;
-  ramp->at = p.offset;
-  ramp->own = t->task->theta[p.offset];
-  if (ramp->from * ramp->own > 0) return pb_ok;
-  return pbTaskReader_FailAt(r, "from", "expected a number of the sign of the task's %s, which is %g", json_string_value(name),
-                             ramp->own);
-}
-
-static pbStatus read_ramp(pbTaskReader *r, const json_t *object, pbTrain *t) {
-  static const pbTaskKey keys[] = {PB_KEY_PART("parameters"), PB_KEY("from", Real, pbRamp, from),
-                                   PB_KEY("begin", Real, pbRamp, begin), PB_KEY("end", Real, pbRamp, end), PB_KEYS_END};
-  const json_t *names = json_object_get(object, "parameters"), *name;
-  pbRamp like = {.from = 0, .begin = 0, .end = 1};
-  size_t i;
-
-  PB_TRY(pbTaskReader_Fill(r, object, keys, &like));
-  if (!(0 <= like.begin && like.begin <= like.end && like.end <= 1))
-    return pbTaskReader_Fail(r, pb_bad_input, "expected 0 <= begin <= end <= 1: shares of the updates");
-
-  if (!json_array_size(names)) return pbTaskReader_FailAt(r, "parameters", "expected a list of names of single numbers");
-  json_array_foreach(names, i, name) PB_TRY(add_ramp(r, name, &like, t));
-  return pb_ok;
-}
-
-static pbStatus read_ramps(pbTaskReader *r, const json_t *train, pbTrain *t) {
-  const json_t *list = json_object_get(train, "ramps"), *object;
-  size_t i, count = 0;
-  if (!list) return pb_ok;
-
-  json_array_foreach(list, i, object) count += json_array_size(json_object_get(object, "parameters"));
-  t->ramp = pbContext_AllocArray(r->ctx, count + 1, sizeof *t->ramp);
-  if (!t->ramp) return pbTaskReader_Fail(r, pb_no_memory, "no memory for ramps");
-
-  pbTaskReader_Enter(r, "ramps");
-  json_array_foreach(list, i, object) PB_TRY(read_ramp(r, object, t));
-  pbTaskReader_Leave(r);
-  return pb_ok;
-}
-
-// ---- weights on their way ---------------------------------------------------------------------------------------------
-static pbStatus read_schedule(pbTaskReader *r, const json_t *object, pbTermSchedule *s) {
-  static const pbTaskKey keys[] = {PB_KEY("from", Real, pbTermSchedule, from), PB_KEY("begin", Real, pbTermSchedule, begin),
-                                   PB_KEY("end", Real, pbTermSchedule, end), PB_KEYS_END};
-  pbTaskReader_Enter(r, "schedule");
-  PB_TRY(pbTaskReader_Fill(r, object, keys, s));
-  if (!json_object_get(object, "from"))
-    return pbTaskReader_Fail(r, pb_bad_input, "\"from\" is missing: the weight that the training begins with");
-  if (!(0 <= s->begin && s->begin <= s->end && s->end <= 1))
-    return pbTaskReader_Fail(r, pb_bad_input, "expected 0 <= begin <= end <= 1: shares of the updates");
-  pbTaskReader_Leave(r);
-  return pb_ok;
-}
-
-static pbStatus read_schedules(pbTaskReader *r, const json_t *loss, pbTrain *t) {
-  const json_t *term;
-  size_t i;
-  t->schedule = pbContext_AllocArray(r->ctx, json_array_size(loss) + 1, sizeof *t->schedule);
-  if (!t->schedule) return pbTaskReader_Fail(r, pb_no_memory, "no memory for schedules");
-
-  pbTaskReader_Enter(r, "loss");
-  json_array_foreach(loss, i, term) {
-    const json_t *object = json_object_get(term, "schedule");
-    if (!object) continue;
-
-    pbTaskReader_EnterAt(r, i);
-    pbTermSchedule *s = &t->schedule[t->schedules++];
-    *s = (pbTermSchedule){.term = (int)i, .own = t->cost.terms[i].weight, .end = 1};
-    PB_TRY(read_schedule(r, object, s));
-    pbTaskReader_Leave(r);
-  }
-  pbTaskReader_Leave(r);
-  return pb_ok;
 }
 
 // ---- train ------------------------------------------------------------------------------------------------------------
@@ -421,6 +347,7 @@ static pbStatus check_keys(pbTaskReader *r, const json_t *object, pbTrainMethod 
   // pairs to both sides of the mean
   if (method == pb_trainEs && json_integer_value(json_object_get(object, "population")) % 2)
     return pbTaskReader_FailAt(r, "population", "method \"es\" takes pairs: expected an even number");
+
   return pb_ok;
 }
 
@@ -434,6 +361,7 @@ static pbStatus read_window(pbTaskReader *r, const json_t *train, pbTrain *t) {
                                pbTrainMethod_Name(s->method));
   if (s->worlds < 2) return pbTaskReader_FailAt(r, "window", "one world agrees with none: expected two \"worlds\", or a number");
 
+  // it begins with the longest
   s->most = s->window;
   s->agree = 0.5;
   pbTaskReader_Enter(r, "window");
@@ -442,6 +370,7 @@ static pbStatus read_window(pbTaskReader *r, const json_t *train, pbTrain *t) {
   if (s->least > s->most) return pbTaskReader_FailAt(r, "least", "expected no more than \"most\", which is %d", s->most);
   pbTaskReader_Leave(r);
   s->window = s->most;
+
   return pb_ok;
 }
 
@@ -471,7 +400,7 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
     pbTaskReader_Leave(r);
   }
   PB_TRY(read_critic(r, object, t));
-  PB_TRY(read_ramps(r, object, t));
+  PB_TRY(pbTrain_ReadRamps(r, object, t));
   pbTaskReader_Leave(r);
 
   return pb_ok;
@@ -482,6 +411,7 @@ static bool negative(const double *values, int count) {
   for (int i = 0; i < count; i++) {
     if (!(values[i] >= 0)) return true;
   }
+
   return false;
 }
 
@@ -579,6 +509,7 @@ static bool draws_command(const pbTask *task, int command) {
       if (d->index[k] == (size_t)command) return true;
     }
   }
+
   return false;
 }
 
@@ -607,6 +538,7 @@ static pbStatus check_law(pbTaskReader *r, const pbTrain *t, const pbDraw *d, do
   int rows = d->law == pb_drawList ? d->rows : 2, width = d->together ? 1 : d->count;
   for (int i = 0; i < rows; i++) {
     for (int k = 0; k < d->count; k++) {
+      // one number for all of them where they are drawn together
       int from = d->together ? 0 : k;
       if (d->law == pb_drawList) d->now[k] = d->first[i * width + from];
       if (d->law == pb_drawUniform) d->now[k] = (i ? d->second : d->first)[from];
@@ -652,6 +584,7 @@ static pbStatus check_drawn(pbTaskReader *r, const pbTrain *t) {
   PB_TRY(status);
   pbTaskReader_Leave(r);
   pbTaskReader_Leave(r);
+
   return pb_ok;
 }
 
@@ -663,6 +596,7 @@ static bool is_zero(const json_t *value) {
   for (size_t i = 0; i < json_array_size(value); i++) {
     if (!is_zero(json_array_get(value, i))) return false;
   }
+
   return true;
 }
 
@@ -672,6 +606,7 @@ static pbStatus check_controls(pbTaskReader *r, const json_t *object) {
   if (json_object_get(object, "states"))
     return pbTaskReader_FailAt(r, "states", "a training has none: its episodes begin with \"init\", and run");
   if (!controls || is_zero(controls)) return pb_ok;
+
   return pbTaskReader_FailAt(r, "controls", "a training has none: its policy acts alone; expected zeros, or nothing");
 }
 
@@ -687,7 +622,7 @@ static pbStatus check_all_controls(pbTaskReader *r, const json_t *root) {
 // ---- the whole --------------------------------------------------------------------------------------------------------
 static pbStatus read_learning(pbTaskReader *r, const json_t *root, pbTrain *t) {
   PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));
-  PB_TRY(read_schedules(r, json_object_get(root, "loss"), t));
+  PB_TRY(pbTrain_ReadSchedules(r, json_object_get(root, "loss"), t));
   PB_TRY(read_train(r, root, t));
   PB_TRY(read_episode(r, root, t));
   return check_drawn(r, t);

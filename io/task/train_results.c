@@ -14,6 +14,7 @@ const char *pbTrainNews_Say(const pbTrainNews *news, char *text, size_t size) {
   if (isfinite(news->cost)) n += snprintf(text + n, size - (size_t)n, ", loss %.5g", news->cost);
   if (isfinite(news->score)) n += snprintf(text + n, size - (size_t)n, ", evaluated %.5g", news->score);
   if (isfinite(news->agreement)) snprintf(text + n, size - (size_t)n, ", agreement %.2f at %d", news->agreement, news->window);
+
   return text;
 }
 
@@ -65,5 +66,6 @@ const char *pbTrainResult_Warning(const pbTrainResult *result, char *text, size_
   // with the window in the unit that a task has it
   char where[120];
   snprintf(where, sizeof where, "in most windows (half of what gradients reach is \"window\": %d): ", result->noise_window);
+
   return pbNoise_Warning(&result->noise, where, text, size);
 }

@@ -29,6 +29,7 @@ static bool windows_change(const pbTrain *train) {
   for (int i = 1; i < pbTrain_RowCount(train); i++) {
     if (rows[i].window != rows[0].window) return true;
   }
+
   return false;
 }
 
@@ -64,6 +65,7 @@ static pbCurve make_curve(const pbTrain *train, int k, const char *name, const d
     x[curve.count] = pbTrain_Rows(train)[i].update;
     y[curve.count++] = value;
   }
+
   return curve;
 }
 
@@ -89,6 +91,7 @@ static pbStatus take_theta(Episode *e) {
   if (!take(e->ctx, (long)count, &e->theta)) return pbScene_NoMemory(e->ctx);
   memcpy(e->theta, e->s.theta, count * sizeof *e->theta);
   e->s.theta = e->theta;
+
   return pbTrain_EvaluationTheta(e->train, 0, e->theta);
 }
 
@@ -102,6 +105,7 @@ static pbStatus take_path(Episode *e) {
   e->s.input.mocap_pos = e->pos;
   e->s.input.mocap_quat = e->quat;
   e->s.input.mocap_vel = e->vel;
+
   return pb_ok;
 }
 
@@ -123,6 +127,7 @@ static pbStatus begin_episode(Episode *e) {
   pbParam h;
   PB_TRY(pbModel_Param(e->ctx, e->s.model, "timestep", &h));
   e->s.every = (long)(1 / (FRAMES_PER_SECOND * e->s.theta[h.offset]));
+
   return pb_ok;
 }
 
@@ -153,6 +158,7 @@ static pbStatus write_text(const Episode *e, char **text) {
   pbDraft draft;
   PB_TRY(pbDraft_Begin(e->ctx, &draft));
   put_summary(e, draft.stream);
+
   return pbDraft_End(&draft, text, NULL);
 }
 
@@ -175,6 +181,7 @@ static pbStatus put_page(Episode *e, const pbArrays *trajectory, const pbSidePan
   if (status == pb_ok) fwrite(page, 1, size, out);
   pbDraft_Drop(&draft);
   pbContext_Free(e->ctx, page);
+
   return status;
 }
 
@@ -228,6 +235,7 @@ static pbStatus make_page(Episode *e, const Curves *memory, const char *file, pb
   panel.text = text;
   if (status == pb_ok) status = play(e, &panel, file, notes, out);
   pbContext_Free(e->ctx, text);
+
   return status;
 }
 
@@ -250,6 +258,7 @@ static pbStatus show(Episode *e, const pbModel *looks, const char *task, const c
   pbContext_Free(e->ctx, memory.numbers);
   pbContext_Free(e->ctx, memory.names);
   end_episode(e);
+
   return status;
 }
 

@@ -382,7 +382,8 @@ static PyObject *compiled_save(PyObject *self, PyObject *args) {
   pbStatus status =
       as_c ? pbPolicy_SaveC(c->ctx, c->model, theta.data, path) : pbModel_SaveMjcf(c->ctx, c->model, theta.data, path, &unsaid);
   pyArray_Release(&theta, 1);
-  PyObject *lines = status == pb_ok ? PyUnicode_FromString(unsaid ? unsaid : "") : fail(c, status);
+  const char *said = unsaid ? unsaid : "";
+  PyObject *lines = status == pb_ok ? PyUnicode_FromString(said) : fail(c, status);
   pbContext_Free(c->ctx, unsaid);
   return lines;
 }

@@ -29,6 +29,7 @@ static pbStatus create_slot(pbBatch *b, pbBatchWorker *k, pbBatchSlot *slot, con
   // Cleared where a gradient is wanted: of long rollouts it is large.
   size_t bar = b->ntheta + (b->steps > 0 ? input_numbers(b) + (size_t)b->n : 0);
   if (bar <= SIZE_MAX / sizeof(double)) slot->bar = pbContext_AllocRoom(b->ctx, bar * sizeof(double));
+
   return slot->bar ? pb_ok : pb_no_memory;
 }
 
@@ -40,6 +41,7 @@ static pbStatus create_planned(pbBatch *b, pbBatchWorker *k) {
   pbRolloutPlan plan;
   pbStatus status = pbRollout_Plan(k->ctx, b->model, b->steps, b->budget / (size_t)b->threads, &plan);
   if (status == pb_ok) status = pbRollout_CreateBeside(k->slot->rollout, &plan, &k->planned);
+
   return status == pb_ok ? pb_ok : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 }
 
@@ -51,6 +53,7 @@ static bool goes_together(const pbBatch *b) {
   const pbPolicyModel *p = b->model->policy;
   if (!p || b->worlds == 1 || b->thin || b->own_count > 0 || b->model->deform || b->worker[0].slot->rollout->xpos_by_observing)
     return false;
+
   return p->theta_size >= least && makes_products(p->decide) && makes_products(p->act);
 }
 
@@ -101,6 +104,7 @@ static pbStatus create_worlds(pbBatch *b) {
   b->groups = (pbGroups){.things = b->worlds, .active = b->active};
   b->groups.group = pbContext_AllocArray(b->ctx, worlds, sizeof *b->groups.group);
   bool all = b->states && b->active && b->has_tape && b->status && b->error && b->report && b->groups.group;
+
   return all ? pb_ok : pb_no_memory;
 }
 
@@ -151,6 +155,7 @@ static pbStatus check_options(pbContext *ctx, const pbBatchOptions *o) {
   if (o->restarts < 0) return pbContext_Fail(ctx, pb_bad_argument, "expected 0 new starts or more, found %d", o->restarts);
   if (o->lanes != 0 && o->lanes != 1)
     return pbContext_Fail(ctx, pb_bad_argument, "expected 1 lane (or 0: what there is), found %d", o->lanes);
+
   return pb_ok;
 }
 

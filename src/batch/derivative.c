@@ -87,6 +87,7 @@ static double *piece(const pbBatchSlot *slot, const Part *part) {
   if (!part->wanted) return NULL;
   double *at = slot->bar + part->at;
   memset(at, 0, part->size * sizeof *at);
+
   return at;
 }
 
@@ -104,6 +105,7 @@ static pbCotangent cotangent_of(const pbBatch *b, const pbCotangent *c, int worl
   if (c->steps) {
     while (out.count > 0 && c->steps[out.count - 1] > done) out.count--;
   } else out.count = c->count > 1 ? done + 1 : 0;
+
   return out.count > 0 ? out : (pbCotangent){0};
 }
 
@@ -151,6 +153,7 @@ static pbStatus reach(pbBatchWorker *k, int world, pbRollout **r) {
   PB_TRY(pbRollout_Shorten(k->planned, done));
   PB_TRY(pbRollout_Forward(k->planned, theta, b->starts + (size_t)world * (size_t)b->nx, &input, NULL));
   k->sweep = 1;
+
   return pb_ok;
 }
 
@@ -211,6 +214,7 @@ static pbStatus pull_world(pbBatchWorker *k, int world, const void *user) {
   PB_TRY(reach(k, world, &r));
   PB_TRY(pbRollout_Pull(r, &pulling));
   slot->world = world;
+
   return hand_out(k, slot, r, world, p, theta_bar);
 }
 
@@ -296,6 +300,7 @@ static pbStatus check_bar(pbBatch *b, const pbRolloutBar *bar) {
   pbBatchWorker *k = &b->worker[0];
   pbRollout_Lend(k->slot->rollout, &k->slot->bare, b->tape_steps);
   pbStatus status = pbRolloutBar_Check(k->slot->rollout, bar);
+
   return status == pb_ok ? status : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 }
 
@@ -312,6 +317,7 @@ static pbStatus check_restarts(const pbBatch *b, const char *what) {
   int taped = b->track ? b->worlds : 0;
   for (int w = 0; w < taped; w++) any |= b->active[w] && b->track[w].restarts > 0;
   if (!any) return pb_ok;
+
   return pbContext_Fail(b->ctx, pb_unsupported, "%s of a rollout with new starts on the way", what);
 }
 
@@ -331,18 +337,21 @@ static pbStatus pull_tape(Pull *p, const pbBatchGradient *gradient) {
   if (is_checked(p)) PB_TRY(check_restarts(b, "spot checks"));
   p->packs = goes_in_packs(p);  // asked before there are threads: it looks into a worker's scratch
   pull_all(p);
+
   return pbBatch_End(b);
 }
 
 pbStatus pbBatch_Vjp(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient,
                      pbCertificate *certificate) {
   Pull p = {.batch = b, .bar = bar, .options = options, .certificate = certificate};
+
   return pull_tape(&p, gradient);
 }
 
 pbStatus pbBatch_VjpMarked(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient,
                            const pbPullMarks *marks) {
   Pull p = {.batch = b, .bar = bar, .options = options, .marks = marks};
+
   return pull_tape(&p, gradient);
 }
 
@@ -402,6 +411,7 @@ static pbStatus push_own(pbBatchWorker *k, pbRollout *r, int world, const Push *
     direction.theta = k->slot->bar;
     PB_TRY(pbRollout_Jvp(r, 1, &direction, &tangent));
   }
+
   return pb_ok;
 }
 
@@ -433,6 +443,7 @@ static pbStatus push_world(pbBatchWorker *k, int world, const void *user) {
     pbContext_Free(k->ctx, directions);
     pbContext_Free(k->ctx, tangents);
   }
+
   return status;
 }
 
@@ -441,6 +452,7 @@ pbStatus pbBatch_JvpAlong(pbBatch *b, int count, const pbBatchDirection *directi
   PB_TRY(pbBatch_BeginTape(b, "forward"));
   PB_TRY(check_restarts(b, "forward derivatives"));
   pbBatch_Each(b, push_world, &(Push){count, direction, tangent});
+
   return pbBatch_End(b);
 }
 
@@ -469,6 +481,7 @@ static pbStatus second_along(pbBatchWorker *k, pbRollout *r, int world, const Pu
       .direction = &direction, .bar = &bar, .bar_tangent = &tangent, .gradient = gradient_in(k->slot, p->part)};
   PB_TRY(pbRollout_Second(r, &second));
   k->slot->world = world;
+
   return hand_out(k, k->slot, r, world, p, NULL);
 }
 
@@ -484,6 +497,7 @@ static pbStatus second_of_world(pbBatchWorker *k, int world, const void *user) {
   if (!theta) return pbContext_Fail(k->ctx, pb_no_memory, "second derivatives: no memory for a direction of parameters");
   pbStatus status = second_along(k, r, world, p, theta);
   pbContext_Free(k->ctx, theta);
+
   return status;
 }
 
@@ -497,6 +511,7 @@ pbStatus pbBatch_Second(pbBatch *b, const pbBatchSecond *second) {
   place_parts(b, &second->gradient, &p);
   PB_TRY(check_shared(b, &p));
   pull_all(&p);
+
   return pbBatch_End(b);
 }
 
@@ -523,6 +538,7 @@ pbStatus pbBatch_Noise(pbBatch *b, const pbNoiseOptions *options, pbNoise *noise
   // Of worlds without a tape nothing is known.
   for (int w = 0; w < b->worlds; w++) noise[w] = (pbNoise){.time = INFINITY, .step = -1, .window = INFINITY};
   pbBatch_Each(b, noise_of_world, &(Reach){options ? *options : (pbNoiseOptions){0}, noise});
+
   return pbBatch_End(b);
 }
 
@@ -546,6 +562,7 @@ static pbStatus linearize_step(const pbBatch *b, pbRollout *r, int i, const pbJa
     PB_TRY(status);
   }
   step.cached = NULL;
+
   return to->C || to->D ? pbStep_JacobianRecord(&step, r->scratch, &of_sensors) : pb_ok;
 }
 

@@ -65,6 +65,7 @@ static pbStatus reset_world(pbBatchWorker *k, int world, const void *user) {
   // The whole state: what the solver starts from belongs to it.
   if (!reset->x0) return pbState_Init(k->ctx, b->model, pbBatch_ThetaOf(k, world), reset->keyframe, x);
   memcpy(x, pbBatch_Row(reset->x0, world, (size_t)b->nx), (size_t)b->nx * sizeof *x);
+
   return pb_ok;
 }
 
@@ -121,6 +122,7 @@ pbStatus pbBatch_Step(pbBatch *b, const double *theta, const int *ids, int count
   PB_TRY(pbBatch_Begin(b, theta, ids, count, 1, "forward"));
   read_input(b, input);
   pbBatch_Each(b, step_world, &sensordata);
+
   return pbBatch_End(b);
 }
 
@@ -135,6 +137,7 @@ static pbStatus observe_world(pbBatchWorker *k, int world, const void *user) {
   pbInput input = step_input(b, world);
   double *to = *observation + (size_t)world * (size_t)b->nobservation;
   pbStatus status = pbPolicy_Observe(b->model, r->theta, state_of(b, world), &input, r->scratch, to);
+
   return status == pb_ok ? pb_ok : pbContext_Fail(k->ctx, status, "%s", pbScratch_Error(r->scratch));
 }
 
@@ -146,6 +149,7 @@ pbStatus pbBatch_Observe(pbBatch *b, const double *theta, const int *ids, int co
   PB_TRY(pbBatch_Begin(b, theta, ids, count, 1, "forward"));
   read_input(b, input);
   pbBatch_Each(b, observe_world, &observation);
+
   return pbBatch_End(b);
 }
 
@@ -204,6 +208,7 @@ static pbStatus end_roll(pbBatch *b, pbRollout *r, const Roll *job, int world, i
   b->has_tape[world] = status == pb_ok || partly;
   if (b->made) b->made[world] = done;
   if (status == pb_ok && b->tape_steps >= 0 && !b->thin) pbTrack_Keep(r, &b->track[world]);
+
   return status;
 }
 
@@ -213,6 +218,7 @@ static pbStatus roll_planned(pbBatchWorker *k, int world, const Roll *job, pbRol
   pbRolloutInput input = pbBatch_InputOf(b, world, job->steps);
   PB_TRY(pbRollout_Shorten(k->planned, job->steps));
   k->planned_world = world;
+
   return pbRollout_Forward(k->planned, pbBatch_ThetaOf(k, world), b->starts + (size_t)world * (size_t)b->nx, &input, output);
 }
 
@@ -227,6 +233,7 @@ static pbStatus roll(pbBatchWorker *k, int world, const Roll *job, pbRolloutOutp
   PB_TRY(pbRollout_BeginForward(r, theta, state_of(k->batch, world), &input, job->first, output));
   pbBatch_NotePart(k->batch, world);
   for (int step = job->first; step < job->last; step++) PB_TRY(pbRollout_ForwardStep(r, step, output));
+
   return pbRollout_EndForward(r, job->last, output);
 }
 
@@ -236,6 +243,7 @@ static pbStatus roll_world(pbBatchWorker *k, int world, const void *user) {
   pbRolloutOutput output = outputs_of(b, job, world);
   bool planned = b->thin && b->tape_steps >= 0;
   pbStatus status = planned ? roll_planned(k, world, job, &output) : roll(k, world, job, &output);
+
   return end_roll(b, planned ? k->planned : k->slot->rollout, job, world, output.steps_done, status);
 }
 
@@ -280,6 +288,7 @@ static pbStatus check_rows(const pbBatch *b, int steps, const pbBatchOutput *out
   pbBatchWorker *k = &b->worker[0];
   pbRollout_Lend(k->slot->rollout, &k->slot->bare, steps);
   pbStatus status = pbRows_Check(k->slot->rollout, output->rows, output->row_count);
+
   return status == pb_ok ? status : pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
 }
 
@@ -287,6 +296,7 @@ static pbStatus roll_part(pbBatch *b, const Roll *job) {
   pbBatch_Each(b, pbBatch_Packs(b) ? roll_in_pack : roll_world, job);
   b->part_steps = job->steps;
   b->reached = job->last;
+
   return pbBatch_End(b);
 }
 
@@ -298,6 +308,7 @@ static pbStatus begin_rollout(pbBatch *b, const double *theta, const int *ids, i
   // Each world that comes through has a tape from here on.
   if (b->steps > 0 && steps <= b->steps) b->tape_steps = steps;
   if (b->starts) memcpy(b->starts, b->states, (size_t)b->worlds * (size_t)b->nx * sizeof *b->starts);
+
   return pb_ok;
 }
 
@@ -310,6 +321,7 @@ pbStatus pbBatch_Rollout(pbBatch *b, const double *theta, const int *ids, int co
   if (!output) output = &none;
   PB_TRY(check_rows(b, steps, output));
   PB_TRY(begin_rollout(b, theta, ids, count, steps, input));
+
   return roll_part(b, &(Roll){steps, 0, steps, output});
 }
 

@@ -85,6 +85,7 @@ pbStatus pbBatch_CreateOwn(pbBatch *b, const pbBatchOptions *options) {
   for (size_t w = 0; w < worlds; w++)
     gather(b->own, b->own_count, pbModel_DefaultParams(b->model), b->own_value + w * b->own_size);
   pull_everything(b);
+
   return pb_ok;
 }
 
@@ -132,6 +133,7 @@ const double *pbBatch_ThetaOf(pbBatchWorker *k, int world) {
   if (!k->filled) memcpy(k->theta, b->theta, b->ntheta * sizeof *k->theta);
   k->filled = true;
   put_own(b, b->theta, world, b->derived[world], k->theta);
+
   return k->theta;
 }
 
@@ -183,6 +185,7 @@ pbStatus pbBatch_EnterPart(pbBatchWorker *k, pbRollout *r, int world, int first,
   if (!b->derived[world]) return pb_ok;
   PB_TRY(derive_world(k, world, NULL));
   *theta = pbBatch_ThetaOf(k, world);
+
   return pb_ok;
 }
 
@@ -199,6 +202,7 @@ static pbStatus pull_before(void *user, int part, double *theta_bar) {
   if (theta_bar) PB_TRY(pbBatch_PullOwn(k, k->pulled, theta_bar, NULL));
   k->part = part;
   put_part(k->batch, k->pulled, part, k->theta);
+
   return pb_ok;
 }
 
@@ -216,6 +220,7 @@ pbStatus pbBatch_Derive(pbBatch *b, const double *theta, const int *ids, int cou
                           "(pbModel_SetConstants)");
   PB_TRY(pbBatch_Begin(b, theta, ids, count, 1, "derive"));
   pbBatch_Each(b, derive_world, NULL);
+
   return pbBatch_End(b);
 }
 
@@ -258,6 +263,7 @@ pbStatus pbBatch_PushOwn(pbBatchWorker *k, int world, const double *shared, cons
   put_own(b, b->theta, world, false, k->theta);
   pbStatus status = pbModel_SetConstantsJvp(k->ctx, b->model, k->theta, direction);
   put_own(b, b->theta, world, true, k->theta);
+
   return status;
 }
 
@@ -318,6 +324,7 @@ pbStatus pbBatch_WantParameters(pbBatch *b, const char *const *names, int count)
   pbStatus status = note_pulled(b, names, count);
   if (status == pb_ok) status = want_all(b, all, count + own);
   pbContext_Free(b->ctx, all);
+
   return status;
 }
 

@@ -12,6 +12,7 @@ static const double log_of_two = 0x1.62e42fefa39efp-1;
 // Kahan's quotient: what rounding of the exponential takes from u - 1, it takes from log(u) too (Higham 2002, 1.14.1).
 double pbExpm1(double x) {
   if (fabs(x) < 0x1p-54 || isnan(x)) return x;
+  // one is less than its rounding
   if (x > 40) return pbExp(x);
 
   double u = pbExp(x), below = u - 1;
@@ -21,6 +22,7 @@ double pbExpm1(double x) {
 
 // Half of exp(a), a > 22, without overflow before its time.
 static double half_exp(double a) {
+  // near overflow by its root, twice
   if (a < 700) return 0.5 * pbExp(a);
   double root = pbExp(0.5 * a);
   return 0.5 * root * root;
@@ -31,6 +33,7 @@ double pbSinh(double x) {
   if (!(a >= 0x1p-28)) return x;
   if (a > 22) return copysign(half_exp(a), x);
 
+  // without cancellation near zero
   double e = pbExpm1(a);
   return copysign(0.5 * (e + e / (e + 1)), x);
 }
@@ -46,6 +49,7 @@ double pbCosh(double x) {
 double pbTanh(double x) {
   double a = fabs(x);
   if (!(a >= 0x1p-28)) return x;
+  // one to rounding
   if (a > 22) return copysign(1, x);
 
   double e = pbExpm1(2 * a);
@@ -55,6 +59,7 @@ double pbTanh(double x) {
 double pbAsinh(double x) {
   double a = fabs(x);
   if (!(a >= 0x1p-28) || a == INFINITY) return x;
+  // one under the root is less than rounding of the square
   if (a > 0x1p28) return copysign(pbLog(a) + log_of_two, x);
 
   double square = a * a;
@@ -65,6 +70,7 @@ double pbAcosh(double x) {
   if (x < 1) return NAN;
   if (x > 0x1p28) return pbLog(x) + log_of_two;
 
+  // near one by the distance from it
   double above = x - 1;
   return pbLog1p(above + sqrt(2 * above + above * above));
 }
@@ -73,6 +79,7 @@ double pbAtanh(double x) {
   double a = fabs(x);
   if (a > 1) return NAN;
   if (!(a >= 0x1p-28)) return x;
+
   return copysign(0.5 * pbLog1p(2 * a / (1 - a)), x);
 }
 
@@ -85,6 +92,7 @@ static double erf_near_zero(double x) {
     sum += power / (2 * n + 1);
     power *= -square / (n + 1);
   }
+
   return two_over_root_pi * x * sum;
 }
 
@@ -112,6 +120,8 @@ double pbErf(double x) {
   double a = fabs(x);
   if (isnan(x)) return x;
   if (a < 0.5) return erf_near_zero(x);
+
+  // beyond 6 it is one to rounding
   return copysign(a > 6 ? 1 : 1 - erfc_beyond(a), x);
 }
 

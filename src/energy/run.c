@@ -25,6 +25,7 @@ static const char *function_name(const pbOrigin *place) {
       PB_FUNCTION_TABLE(X)
 #undef X
   };
+
   return place->function < pb_fnCount ? names[place->function] : "an operation";
 }
 

@@ -173,6 +173,7 @@ static const char *name_of(pbFunction f) {
       PB_FUNCTION_TABLE(X)
 #undef X
   };
+
   return names[f];
 }
 
@@ -316,6 +317,7 @@ static pbValue select_value(pbGraph *g, const pbValue *a) {
   pbValue v = {a[1].rows, a[1].cols, {0}};
   int condition = a[0].node[0];
   for (int i = 0; i < v.rows * v.cols; i++) v.node[i] = pbGraph_Node(g, pb_opSelect, condition, a[1].node[i], a[2].node[i]);
+
   return v;
 }
 
@@ -443,6 +445,7 @@ static pbValue apply_shaped(pbGraph *g, pbFunction f, int count, const pbValue *
   // One is a node of every graph: programs number what they compute in the order that it was made.
   pbGraph_Constant(g, 1);
   pbValue v = matrix_function(g, f, a, &known);
+
   return known ? v : scalar_function(g, f, count, a);
 }
 

@@ -49,8 +49,8 @@ bool pbPolytope_IsLeast(const pbPolytopePair *given, const pbPolytopeNormal *fou
   if (!found->is_round && dist > 0) return true;
   if (!(fabs(pbPolytope_Sigma(&pair, found->n) + dist) <= slack)) return false;
 
-  // From outside, the direction of the nearest point of the difference (as far apart as it says itself: of faces that touch but for
-  // rounding the search may stop early); from inside, what bounds its facets.
+  // From outside, the direction of the nearest point of the difference (as far apart as it says itself: of faces that touch but
+  // for rounding the search may stop early); from inside, what bounds its facets.
   pair.gap = CERTAIN * CERTAIN * pair.scale;
   switch (pbPolytope_Gjk(&pair, INFINITY, simplex, &count, v)) {
     case pb_gjkApart: return false;

@@ -13,7 +13,7 @@
 #define EQUAL    1e-11  // of the scale: a plainer normal is taken where it is as deep
 #define APART    1e-9   // of the scale: boxes must be further apart
 #define TOUCHING 1e-6   // of the scale: shapes nearer than this
-#define UNEVEN   1e-7  // of the scale: what a face that carries the normal may lack of the distance, of corners in single precision
+#define UNEVEN   1e-7   // of the scale: what a face that carries the normal may lack of the distance
 #define LEVEL    1e-10  // sine of the angle of faces that lie on each other: tilted by more one of them is deeper
 #define LIES     1e-3   // of the scale: how far apart in height the corners of a face are that lies on a field
 #define SINKS    1e-2   // of the scale: and how far it sinks in at most
@@ -219,7 +219,6 @@ static bool offer(pbPolytopePair *pair, const carrier *c, double deepest, pbPoly
   memcpy(out->id, c->id, sizeof c->id);
   v3_copy(out->n, n);
   out->dist = -sigma;
-
   return true;
 }
 
@@ -232,7 +231,6 @@ static int different(const pbDifference m[3], int k, int id[3]) {
     for (int j = 0; j < count; j++) fresh = fresh && id[j] != m[i].id[k];
     if (fresh) id[count++] = m[i].id[k];
   }
-
   return count;
 }
 
@@ -391,7 +389,7 @@ static void spread_corners(const pbSupport *s, const pbFlat *flat, int id[3]) {
   id[2] = base | 1 << (axis + 2) % 3;
 }
 
-// Faces before crossing edges, so that what lies flat on a face has the face's normal; what nothing carries stands still.
+// Faces before crossing edges, so that what lies flat on one has its normal; what nothing carries stands still.
 static void find_carrier(pbPolytopePair *pair, const pbDifference m[3], double deepest, pbPolytopeNormal *out) {
   int id[2][3], count[2];
 
@@ -463,8 +461,8 @@ static bool nearest_is_over(const pbPolytopePair *pair, int k, const pbFlat *fla
   return is_over(pair, k, flat, n, x, pb_rounding(pair->scale, pair->away));
 }
 
-// What is next to 0 of M is of a face of one of the shapes, or 0 is over its border but for rounding: that carries the normal.
-// (The search for the point next to 0 stops where distances are equal: an angle may be off by the root of what that is.)
+// What is next to 0 of M is of a face of one of the shapes, or over its border but for rounding (the search stops where distances
+// are equal: an angle may be off by the root of that): it carries the normal.
 static void find_level(pbPolytopePair *pair, pbPolytopeNormal *out) {
   double angle = pb_rounding(pair->scale, pair->away) / out->dist, deepest = UNEVEN * pair->scale - out->dist;
 

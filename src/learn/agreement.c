@@ -60,6 +60,7 @@ static double agreement_of(const pbTrain *t, int level) {
   double worlds = t->settings.worlds, q = e[0] / e[1], all = 1 + (worlds - 1) * q;
   if (!(e[1] > 0)) return NAN;
   double r = all > 0 ? worlds * q / all : -1;
+
   return r > -1 ? r : -1;
 }
 
@@ -108,6 +109,7 @@ size_t pbTrain_Places(const pbTrain *t) {
   size_t rows = (size_t)t->settings.worlds * (size_t)t->agreement.levels, fit = MOST_NUMBERS / rows;
   size_t places = fit < MOST_PLACES ? fit : MOST_PLACES;
   if (places < LEAST_PLACES) places = LEAST_PLACES;
+
   return t->unknowns < places ? t->unknowns : places;
 }
 
@@ -163,6 +165,7 @@ double pbTrain_Similarity(const double *const *gradient, int count, size_t size)
     }
     together += sum * sum;
   }
+
   return count > 1 ? (together - apart) / ((count - 1) * apart) : NAN;
 }
 

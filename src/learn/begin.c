@@ -29,6 +29,7 @@ static pbStatus segment(pbTrain *t, size_t count, double **out) {
   PB_TRY(reals(t, count, out));
   t->segment[t->segments++] = (pbSegment){*out, count};
   t->kept_size += count;
+
   return pb_ok;
 }
 
@@ -51,6 +52,7 @@ static size_t measure_slices(pbTrain *t) {
     t->policy_count += count_of(&p);
     learned += p.fixed ? 0 : count_of(&p);
   }
+
   return learned;
 }
 
@@ -68,6 +70,7 @@ static pbStatus find_slices(pbTrain *t) {
       if (!pbTrain_IsDrawn(t, p.offset + k)) t->unknown[t->unknowns++] = p.offset + k;
     }
   }
+
   return pb_ok;
 }
 
@@ -102,6 +105,7 @@ static pbStatus take_kept(pbTrain *t) {
   PB_TRY(segment(t, t->head_critic.params, &t->critic_param));
   PB_TRY(segment(t, t->head_critic.params, &t->critic_slow));
   PB_TRY(segment(t, t->head_critic.unknowns, &t->critic_m));
+
   return segment(t, t->head_critic.unknowns, &t->critic_v);
 }
 
@@ -110,6 +114,7 @@ static pbStatus take_rows(pbTrain *t) {
   size_t updates = pbTrain_MostRows(t);
   t->kept_size += updates * pbTrain_RowSize(t);
   PB_TRY(reals(t, updates * 2 * (size_t)t->cost.count, &t->term_rows));
+
   return take(t, updates, sizeof *t->rows, &t->rows);
 }
 
@@ -121,6 +126,7 @@ static pbStatus take_bars(pbTrain *t, size_t rows) {
   PB_TRY(reals(t, rows * (size_t)t->nt, &t->bar_x));
   if (c->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->bar_sensor));
   if (c->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->bar_xpos));
+
   return c->site_xpos ? reals(t, rows * 3 * (size_t)c->nsite, &t->bar_site) : pb_ok;
 }
 
@@ -131,6 +137,7 @@ static pbStatus take_drawn(pbTrain *t) {
   PB_TRY(reals(t, t->ntheta, &t->theta_world));
   if (pbTrain_DrawsPushes(t, false)) PB_TRY(reals(t, rows * 6 * (size_t)t->model->nbody, &t->xfrc));
   if (pbTrain_DrawsPushes(t, true)) PB_TRY(reals(t, rows * (size_t)t->model->nv, &t->kick));
+
   return pbTrain_DrawsNoise(t) ? reals(t, rows * (size_t)t->model->policy->observed, &t->noise) : pb_ok;
 }
 
@@ -195,6 +202,7 @@ static pbStatus take_agreement(pbTrain *t) {
   a->places = pbTrain_Places(t);
   PB_TRY(take(t, t->unknowns, sizeof *a->place, &a->place));
   PB_TRY(take(t, worlds, sizeof *a->row, &a->row));
+
   return reals(t, worlds * (size_t)a->levels * a->places, &a->numbers);
 }
 
@@ -212,6 +220,7 @@ static pbStatus create_batch(pbTrain *t, int worlds, bool tape, pbBatch **batch)
   pbBatch_OnProgress(*batch, pbTrain_Tell, t);
   if (!tape) return pb_ok;
   PB_TRY(pbBatch_WantParameters(*batch, t->slices, t->slice_count));
+
   return pbBatch_SetGradient(*batch, t->task->gradient);
 }
 
@@ -224,6 +233,7 @@ static pbStatus create_heads(pbTrain *t) {
   }
   if (t->before) PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->before), row, &t->head_before));
   if (t->settings.method != pb_trainPpo) return pb_ok;
+
   return pbHead_Create(t->ctx, t->pool, t->model->policy->decide, worlds * t->settings.window, &t->head_policy);
 }
 
@@ -233,6 +243,7 @@ static pbStatus find_drawn(pbTrain *t) {
   PB_TRY(take(t, most, sizeof *t->own_name, &t->own_name));
   PB_TRY(take(t, most, pbTrain_NameSize(), &t->own_text));
   pbTrain_FindDrawn(t);
+
   return pb_ok;
 }
 
@@ -258,6 +269,7 @@ static pbStatus set_sizes(pbTrain *t) {
   t->steps = s->window * info.every;
   t->lanes = s->worlds > s->evaluate_starts ? s->worlds : s->evaluate_starts;
   PB_TRY(find_drawn(t));
+
   return there ? find_slices(t) : pb_bad_argument;
 }
 
@@ -318,6 +330,7 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
     t->kept_size += t->search_size;
   }
   PB_TRY(take_rows(t));
+
   return reals(t, t->kept_size, &t->kept);
 }
 
@@ -326,7 +339,8 @@ void pbTrain_End(pbTrain *t) {
   pbOptimizer_Destroy(t->search);
   pbBatch_Destroy(t->batch);
   pbBatch_Destroy(t->trial);
-  for (int i = 0; t->scratch && i < pbPool_Threads(t->pool); i++) pbScratch_Destroy(t->scratch[i]);
+  int scratches = t->scratch ? pbPool_Threads(t->pool) : 0;
+  for (int i = 0; i < scratches; i++) pbScratch_Destroy(t->scratch[i]);
   pbHead_Destroy(t->ctx, &t->head_critic);
   pbHead_Destroy(t->ctx, &t->head_policy);
   pbHead_Destroy(t->ctx, &t->head_before);

@@ -54,6 +54,7 @@ const char *pbTrainRow_Name(int column) {
   static const char *const names[PB_TRAIN_COLUMNS] = {"update",       "robot_steps", "loss",   "gradient_norm",
                                                       "critic_error", "evaluated",   "alive",  "agreement",
                                                       "window",       "dropped",     "length", "success"};
+
   return column >= 0 && column < PB_TRAIN_COLUMNS ? names[column] : NULL;
 }
 
@@ -71,6 +72,8 @@ const char *pbTrain_ColumnName(const pbTrain *train, int column, char *name, siz
   PB_ASSERT(size >= 160);
   int term = (column - PB_TRAIN_COLUMNS) / 2, before = 0;
   bool evaluated = (column - PB_TRAIN_COLUMNS) % 2;
+
+  // a row's own, then two for each term
   *name = 0;
   if (column < 0 || column >= pbTrain_ColumnCount(train)) return name;
   if (column < PB_TRAIN_COLUMNS) {
@@ -81,6 +84,7 @@ const char *pbTrain_ColumnName(const pbTrain *train, int column, char *name, siz
   int n = snprintf(name, size, "%s:%.120s", evaluated ? "evaluated" : "loss", train->cost.terms[term].name);
   before = namesakes(train, term);
   if (before) snprintf(name + n, size - (size_t)n, " %d", before + 1);
+
   return name;
 }
 
@@ -88,6 +92,7 @@ double pbTrain_Number(const pbTrain *train, int row, int column) {
   double values[PB_TRAIN_COLUMNS];
   int behind = column - PB_TRAIN_COLUMNS;
   if (row < 0 || row >= pbTrain_RowCount(train) || column < 0 || column >= pbTrain_ColumnCount(train)) return NAN;
+  // behind the row's own
   if (behind >= 0) return pbTrain_TermRow(train, row, behind % 2)[behind / 2];
 
   memcpy(values, &train->rows[row], sizeof values);

@@ -35,6 +35,7 @@ double pbTrain_ValueAt(const pbHead *head, int count, int column, bool worst) {
     sum += value;
     most = value > most || isnan(value) ? value : most;
   }
+
   return worst ? most : sum / critics;
 }
 
@@ -54,6 +55,7 @@ pbStatus pbTrain_MakeTargets(pbTrain *t) {
     for (int k = 0; k < t->length[w]; k++) t->next[k] = pbTrain_ValueAt(&t->head_fit, count, column++, true);
     pbTrain_Targets(&t->settings, t->length[w], t->costs + at, t->next, t->ended + at, t->target + at);
   }
+
   return pb_ok;
 }
 
@@ -81,6 +83,7 @@ static double mean_square(const Batch *b, int i) {
     double off = miss(b, i, head->out[pbHead_At(head, b->count, k, i)]);
     sum += off * off / head->f->outputs;
   }
+
   return sum;
 }
 
@@ -111,6 +114,7 @@ int pbTrain_Shuffle(pbTrain *t, uint64_t round) {
     t->order[j] = t->order[i];
     t->order[i] = other;
   }
+
   return count;
 }
 
@@ -133,6 +137,7 @@ pbStatus pbTrain_FitCritic(pbTrain *t, double *error) {
   for (size_t i = 0; i < t->head_critic.params; i++)
     t->critic_slow[i] = s->critic_target * t->critic_slow[i] + (1 - s->critic_target) * t->critic_param[i];
   pbTrain_SyncNormalizer(t);
+
   return pb_ok;
 }
 
@@ -184,5 +189,6 @@ pbStatus pbTrain_Normalize(pbTrain *t) {
     }
   }
   pbTrain_SyncNormalizer(t);
+
   return pb_ok;
 }

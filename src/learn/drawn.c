@@ -18,6 +18,7 @@ static bool draws(const pbTrain *t, pbDrawTarget target) {
   for (int i = 0; i < t->task->sample.count; i++) {
     if (t->task->sample.draws[i].target == target) return true;
   }
+
   return false;
 }
 
@@ -26,6 +27,7 @@ bool pbTrain_DrawsPushes(const pbTrain *t, bool velocities) {
     const pbDraw *d = &t->task->sample.draws[i];
     if (d->target == pb_drawPush && (d->push == pb_pushVelocity) == velocities) return true;
   }
+
   return false;
 }
 
@@ -36,6 +38,7 @@ bool pbTrain_IsDrawn(const pbTrain *t, size_t entry) {
   for (size_t i = 0; i < t->own_size; i++) {
     if (t->own_at[i] == entry) return true;
   }
+
   return false;
 }
 
@@ -45,6 +48,7 @@ size_t pbTrain_DrawnCount(const pbTrain *t) {
     const pbDraw *d = &t->task->sample.draws[i];
     count += d->target == pb_drawParam ? (size_t)d->count : 0;
   }
+
   return count;
 }
 
@@ -126,6 +130,7 @@ pbStatus pbTrain_ThetaAt(const pbTrain *t, int w, int k, const double **theta) {
   *theta = t->theta_world;
   memcpy(t->theta_world, t->theta, t->ntheta * sizeof *t->theta_world);
   put_own(t, own_row(t, w, k), t->theta_world);
+
   return t->task->recompute ? pbModel_SetConstants(t->ctx, t->model, t->theta_world) : pb_ok;
 }
 
@@ -142,6 +147,7 @@ pbStatus pbTrain_EvaluationTheta(const pbTrain *train, int start, double *theta)
   put_own(train, own, theta);
   pbContext_Free(train->ctx, own);
   bool follow = train->own_size && train->task->recompute;
+
   return follow ? pbModel_SetConstants(train->ctx, train->model, theta) : pb_ok;
 }
 
@@ -153,6 +159,7 @@ static bool commands_change(const pbTrain *t) {
     const pbDraw *d = &t->task->sample.draws[i];
     if (d->target == pb_drawCommand && d->every[0] > 0) return true;
   }
+
   return false;
 }
 
@@ -160,7 +167,10 @@ static bool commands_change(const pbTrain *t) {
 static void put_commands(const pbTrain *t, const uint64_t counter[3], long row, long count, double *command) {
   size_t width = (size_t)t->ncommand;
   bool change = commands_change(t);
-  for (long k = 0; k < count && width; k++) {
+  if (!width) return;
+
+  // drawn again only where they change within an episode
+  for (long k = 0; k < count; k++) {
     double *to = command + (size_t)k * width;
     if (k == 0 || change) pbTask_DrawCommand(t->task, counter, (double)(row + k) * timestep(t), to);
     else memcpy(to, to - width, width * sizeof *to);
@@ -264,7 +274,10 @@ void pbTrain_SetDrawn(pbTrain *t, int lane, const pbTrainEpisode *of, long row, 
 // Drawn for each decision, and held through it. decision: number of the window's first.
 void pbTrain_SetNoise(pbTrain *t, int lane, uint64_t draw, int decision) {
   size_t width = (size_t)t->model->policy->observed;
-  for (int k = 0; t->noise && k < t->settings.window; k++) {
+  if (!t->noise) return;
+
+  // at the first step of each decision
+  for (int k = 0; k < t->settings.window; k++) {
     double *row = t->noise + ((size_t)lane * (size_t)t->steps + (size_t)(k * t->every)) * width;
     memset(row, 0, width * sizeof *row);
     for (int i = 0; i < t->task->sample.count; i++) {

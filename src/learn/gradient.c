@@ -52,6 +52,7 @@ static double pull_world(pbTrain *t, int w, double share) {
     pull_cost(t, w, k, factor);
     factor = pbTrain_Ended(t, w, k) ? share : factor * t->settings.discount;
   }
+
   return factor;
 }
 
@@ -67,6 +68,7 @@ static pbStatus pull_observation(pbTrain *t, int w, int worker, const double *ob
   pbInput input = pbTrain_Input(t, w, t->length[w]);
   const double *theta;
   PB_TRY(pbTrain_ThetaAt(t, w, t->length[w], &theta));
+
   return pbPolicy_ObserveVjp(t->model, theta, record, &input, t->scratch[worker], observation_bar, at_row(t->bar_x, row, t->nt));
 }
 
@@ -109,6 +111,7 @@ static pbStatus pull_window(pbTrain *t, double share) {
   memset(t->theta_bar, 0, t->ntheta * sizeof(double));
   pbPullMarks marks = pbTrain_Marks(t);
   pbStatus status = pbBatch_VjpMarked(t->batch, &bar, &options, &gradient, &marks);
+
   return t->stopped ? pb_interrupted : status;
 }
 
@@ -122,5 +125,6 @@ pbStatus pbTrain_Gradient(pbTrain *t, bool critic) {
     t->factor[w] = pull_world(t, w, 1 / decisions);
   }
   if (critic) PB_TRY(pull_values(t));
+
   return pull_window(t, 1 / decisions);
 }

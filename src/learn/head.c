@@ -61,6 +61,7 @@ static pbStatus take_work(pbContext *ctx, pbPool *pool, pbHead *head) {
   head->pool = pool;
   head->stride = (numbers * sizeof(double) + bytes + 191) / 64 * 64;
   head->block = pbContext_AllocArray(ctx, (size_t)pbPool_Threads(pool) + 1, head->stride);
+
   return head->block ? pb_ok : fail_memory(ctx, head);
 }
 
@@ -77,6 +78,7 @@ static Room room_of(const pbHead *head, int worker) {
   double *in = (double *)(first + (size_t)worker * head->stride);
   double *in_bar = in + PIECE * f->observations, *out_bar = in_bar + PIECE * f->observations;
   uintptr_t work = ((uintptr_t)(out_bar + PIECE * f->outputs) + 63) & ~(uintptr_t)63;
+
   return (Room){in, in_bar, out_bar, (void *)work};
 }
 
@@ -94,6 +96,7 @@ pbStatus pbHead_Create(pbContext *ctx, pbPool *pool, const pbPolicyFunction *f, 
   if (!whole) return fail_memory(ctx, head);
   find_unknowns(head);
   set_start(head, head->param);
+
   return take_work(ctx, pool, head);
 }
 
@@ -145,6 +148,7 @@ static pbStatus run(pbTrain *t, Job *job, int tasks, pbPoolWork work, const char
     pbStatus status = job->head->fate[i];
     if (status != pb_ok) return pbContext_Fail(t->ctx, status, "a network%s failed (%s)", what, pbStatus_Text(status));
   }
+
   return pb_ok;
 }
 
@@ -189,6 +193,7 @@ static pbStatus fit_piece(const Job *j, int piece, int worker, double *bar) {
   PB_TRY(f->forward(f->self, p.count, j->param, room.in, NULL, out, NULL, room.work));
   piece_bars(&p, out, room.out_bar);
   memset(room.in_bar, 0, (size_t)f->observations * (size_t)p.count * sizeof(double));
+
   return f->pull(f->self, p.count, j->param, room.in, NULL, room.out_bar, NULL, room.in_bar, NULL, bar, NULL, 0, room.work);
 }
 
@@ -257,6 +262,7 @@ pbStatus pbHead_PullInputs(pbTrain *t, pbHead *head, const double *param, const 
                            const double *out_bar, double *in_bar) {
   PB_ASSERT(head->f->observations <= t->nobs);
   Job job = {.head = head, .param = param, .row = row, .count = count, .out_bar = out_bar, .in_bar = in_bar, .stride = t->nobs};
+
   return run(t, &job, pieces_of(count), pull_piece, "'s derivative");
 }
 
@@ -278,5 +284,6 @@ double pbLearnAdam_Step(const pbLearnAdam *a, const pbTrainSettings *s, double r
     a->v[i] = s->beta2 * a->v[i] + (1 - s->beta2) * g * g;
     param[a->index[i]] -= rate * (a->m[i] / first) / (sqrt(a->v[i] / second) + 1e-8);
   }
+
   return norm;
 }

@@ -24,6 +24,7 @@ static pbStatus look_at(pbTrain *t, pbRollout *r, int w, pbNoise *noise) {
   if (t->xfrc) input.xfrc = t->xfrc + first * 6 * (size_t)t->model->nbody;
   PB_TRY(pbTrain_ThetaAt(t, w, 0, &theta));
   PB_TRY(pbRollout_Forward(r, theta, t->states + (size_t)w * (size_t)t->nx, &input, NULL));
+
   return pbRollout_Noise(r, NULL, noise);
 }
 

@@ -14,6 +14,7 @@ pbStatus pbTrain_GivePoses(pbTrain *t, size_t *numbers) {
   *numbers = models ? 0 : 13 * (size_t)t->model->nmocap;
   if (models) return pb_ok;
   for (int i = 0; i < t->task->trajectory_count; i++) PB_TRY(pbPoses_Give(t->task, &t->task->trajectories[i], -1));
+
   return pb_ok;
 }
 
@@ -67,6 +68,7 @@ bool pbTrain_EvaluationPath(const pbTrain *train, int start, int steps, double *
     copy_row(train, tr, k, pos + (size_t)k * 3 * n, quat + (size_t)k * 4 * n);
     copy_rate(train, tr, k, vel + (size_t)k * 6 * n);
   }
+
   return true;
 }
 
@@ -89,5 +91,6 @@ pbInput pbTrain_Input(const pbTrain *t, int w, int k) {
   if (t->pose_pos) input.mocap_pos = t->pose_pos + at * 3 * n;
   if (t->pose_quat) input.mocap_quat = t->pose_quat + at * 4 * n;
   if (t->pose_vel) input.mocap_vel = t->pose_vel + at * 6 * n;
+
   return input;
 }

@@ -28,7 +28,9 @@ static pbStatus judge_all(pbTrain *t) {
   int count = 0, at = 0, window = t->settings.window;
   for (int w = 0; w < t->settings.worlds; w++) {
     const double *first = t->observed + (size_t)w * (size_t)(window + 1) * (size_t)t->nobs;
-    for (int k = 0; k <= t->length[w] && t->length[w]; k++) t->batch_row[count++] = first + (size_t)k * (size_t)t->nobs;
+    if (!t->length[w]) continue;
+
+    for (int k = 0; k <= t->length[w]; k++) t->batch_row[count++] = first + (size_t)k * (size_t)t->nobs;
   }
   PB_TRY(pbHead_Forward(t, &t->head_fit, t->critic_param, t->batch_row, count));
 
@@ -38,6 +40,7 @@ static pbStatus judge_all(pbTrain *t) {
     for (int k = 0; k <= t->length[w]; k++) t->next[k] = pbTrain_ValueAt(&t->head_fit, count, at++, false);
     judge_world(t, w);
   }
+
   return pb_ok;
 }
 
@@ -63,6 +66,7 @@ static pbStatus remember_means(pbTrain *t, int count) {
     double *mean = t->mean + (size_t)t->order[i] * (size_t)head->f->outputs;
     for (int k = 0; k < head->f->outputs; k++) mean[k] = head->out[pbHead_At(head, count, k, i)];
   }
+
   return pb_ok;
 }
 
@@ -132,5 +136,6 @@ pbStatus pbTrain_Ppo(pbTrain *t, double *norm) {
       if (to > from) PB_TRY(fit_policy(t, t->order + from, to - from, norm));
     }
   }
+
   return pb_ok;
 }

@@ -34,6 +34,7 @@ int pbTrain_Tell(void *user, const pbProgress *progress) {
                       .agreement = pbTrain_Agreement(t),
                       .window = t->agreement.level[(int)t->now->level]};
   t->stopped = t->stopped || t->options->progress(t->options->user, &news) != 0;
+
   return t->stopped;
 }
 
@@ -44,5 +45,6 @@ int pbTrain_EpisodeSteps(const pbTrain *train) {
   bool known = pbModel_PolicyInfo(train->task->model, &info) && pbModel_Param(NULL, train->task->model, "timestep", &h) == pb_ok;
   double decision = known ? train->task->theta[h.offset] * info.every : 1;
   int count = (int)floor(train->settings.episode / decision + 0.5);
+
   return (count > 1 ? count : 1) * info.every;
 }

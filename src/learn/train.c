@@ -26,6 +26,7 @@ static pbStatus update_gradient(pbTrain *t, bool critic, pbTrainRow *row) {
   }
   PB_TRY(pbTrain_Normalize(t));
   pbTrain_Advance(t);
+
   return pb_ok;
 }
 
@@ -41,6 +42,7 @@ static pbStatus update_ppo(pbTrain *t, pbTrainRow *row) {
   PB_TRY(pbTrain_FitCritic(t, &row->value));
   PB_TRY(pbTrain_Normalize(t));
   pbTrain_Advance(t);
+
   return pb_ok;
 }
 
@@ -65,6 +67,7 @@ bool pbTrainMethod_Named(const char *name, pbTrainMethod *method) {
     *method = (pbTrainMethod)i;
     return true;
   }
+
   return false;
 }
 
@@ -108,6 +111,7 @@ static pbStatus restore_kept(pbTrain *t, const char *file) {
   if (t->now->seed != seed || t->now->method != method)
     return pbContext_Fail(t->ctx, pb_bad_input,
                           "%.400s: holds a training by another method or --seed; remove it or start with --fresh", file);
+
   return t->search ? pbOptimizer_Restore(t->search, t->search_state) : pb_ok;
 }
 
@@ -139,6 +143,7 @@ static pbStatus evaluate(pbTrain *t, pbTrainRow *row) {
   t->now->starts = t->settings.evaluate_starts;
   memcpy(t->best, t->theta + t->policy_at, t->policy_count * sizeof(double));
   pbTrain_NoteLearned(t);
+
   return pb_ok;
 }
 
@@ -152,6 +157,7 @@ static pbStatus judge_again(pbTrain *t) {
   PB_TRY(pbTrain_Evaluate(t, theta, pb_drawEvaluation, t->settings.evaluate_starts, &t->now->best_score, &t->now->best_alive));
   t->now->starts = t->settings.evaluate_starts;
   copy_kept(t);
+
   return pb_ok;
 }
 
@@ -195,6 +201,7 @@ static pbStatus one_update(pbTrain *t) {
   t->last_cost = row.cost;
   t->rows[(int)t->now->update] = row;
   t->now->update = row.update;
+
   return pb_ok;
 }
 
@@ -216,6 +223,7 @@ static pbStatus run_updates(pbTrain *t, const pbRunStore *store) {
     copy_kept(t);
     if (pb_seconds() - t->saved >= every) PB_TRY(save(t, store));
   }
+
   return save(t, store);
 }
 
@@ -259,6 +267,7 @@ static pbStatus begin(pbTrain *t, const pbRunStore *store, bool *resumed) {
   pbTrainRow row = {0};
   pbStatus status = evaluate(t, &row);
   if (status == pb_ok) copy_kept(t);
+
   return status;
 }
 
@@ -274,6 +283,7 @@ pbStatus pbTrain_Loop(pbTrain *t, const pbTrainOptions *options, const pbRunStor
   }
   if (status != pb_ok) return status;
   pbTrain_LastWindow(t);
+
   return pbTrain_Noise(t, result);
 }
 

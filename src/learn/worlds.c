@@ -20,6 +20,7 @@ uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b)
   uint64_t z = mix(t->settings.seed + 0x9e3779b97f4a7c15u);
   z = mix(z ^ (stream + 1) * 0xd1342543de82ef95u);
   z = mix(z ^ (a + 1) * 0x9e3779b97f4a7c15u);
+
   return mix(z ^ (b + 1) * 0xda942042e4dd58b5u);
 }
 
@@ -83,6 +84,7 @@ static bool judge(pbTrain *t, int w, int k, long steps, bool there) {
   pbTrain_KeepTerms(t, w, k);
   double end = isfinite(t->costs[at]) ? end_value(t, w, k) : NAN;
   t->ended[at] = end > 0;
+
   return !isnan(end);
 }
 
@@ -124,6 +126,7 @@ static pbStatus tolerate(pbTrain *t, pbBatch *batch, pbStatus status, int worlds
     pbStatus own = pbBatch_Status(batch)[w];
     if (own != pb_ok && !soft(own)) return own;
   }
+
   return t->stopped ? pb_interrupted : pb_ok;
 }
 
@@ -184,6 +187,7 @@ static pbStatus collect_part(pbTrain *t, int from, int to, const pbBatchInput *i
   for (int w = 0; w < worlds; w++) {
     for (int k = from; k < to; k++) note_decision(t, w, k);
   }
+
   return pb_ok;
 }
 
@@ -217,6 +221,7 @@ pbStatus pbTrain_Collect(pbTrain *t) {
   for (int w = 0; w < worlds; w++) lost += t->lost[w];
   t->dropped = lost;
   t->now->dropped += lost;
+
   return lost < worlds ? pb_ok : pbTrain_FailAll(t, t->batch);
 }
 
@@ -227,6 +232,7 @@ double pbTrain_MeanCost(const pbTrain *t) {
     for (int k = 0; k < t->length[w]; k++) sum += t->costs[(size_t)w * (size_t)window + (size_t)k];
     count += t->length[w];
   }
+
   return sum / count;
 }
 
@@ -272,6 +278,7 @@ pbStatus pbTrain_Spread(pbTrain *t, int count, pbStatus (*work)(pbTrain *t, int 
     pbStatus status = work(t, w, 0);
     return pbContext_Fail(t->ctx, status == pb_ok ? t->fate[w] : status, "%s", pbScratch_Error(t->scratch[0]));
   }
+
   return pb_ok;
 }
 
@@ -284,6 +291,7 @@ static pbStatus observe_world(pbTrain *t, int w, int worker) {
     PB_TRY(pbPolicy_Observe(t->model, theta, pbTrain_Began(t, w, k), &input, t->scratch[worker], observed));
     pbTrain_AddNoise(t, w, k, observed);
   }
+
   return pb_ok;
 }
 
@@ -349,6 +357,7 @@ static int prepare_trials(pbTrain *t, uint64_t stream, int starts, const Tally *
     pbTrain_SetDrawn(t, w, &episode, row, 0);
     pbTrain_SetNoise(t, w, pbTrain_Draw(t, stream, (uint64_t)w, 1), tally[w].decisions);
   }
+
   return count;
 }
 
@@ -367,6 +376,7 @@ static pbStatus run_trials(pbTrain *t, const double *theta, uint64_t stream, int
     running = 0;
     for (int w = 0; w < starts; w++) running += !tally[w].over;
   }
+
   return pb_ok;
 }
 
@@ -395,5 +405,6 @@ pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int 
   t->episode_length = made / starts * t->every * t->cost.timestep;
   for (int i = 0; i < t->cost.count; i++) t->term_means[i] /= made;
   pbContext_Free(t->ctx, tally);
+
   return status;
 }

@@ -57,7 +57,9 @@ static void draw_numbers(const pbDraw *d, const uint64_t counter[4], int count, 
 
 void pbDraw_Numbers(const pbDraw *d, const uint64_t counter[4], double *out) {
   draw_numbers(d, counter, d->together ? 1 : d->count, out);
-  for (int k = 1; d->together && k < d->count; k++) out[k] = out[0];
+  if (!d->together) return;
+
+  for (int k = 1; k < d->count; k++) out[k] = out[0];
 }
 
 // ---- again and again ----------------------------------------------------------------------------------------------------

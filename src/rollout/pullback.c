@@ -193,12 +193,14 @@ pbStatus pbRollout_PullOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord
   if (status == pb_ok && cotangent->next && r->gradient == pb_gradientEvent)
     status = pbStep_EventsVjp(step, cotangent->next, k == 0, s, out, events);
   if (status == pb_ok) pbClock_Pull(r, observed ? observed->sensordata : NULL, step->record, k, out->theta);
+
   return status == pb_ok ? status : pbRollout_StepFailed(r, status, k, pbScratch_Error(s));
 }
 
 // By the kind of gradient.
 // For pullbacks that evaluate a step again: what its policy observed had the noise of its row.
 static void put_noise(const pbRollout *r, int k) {
+  PB_ASSERT(k >= 0 && (!r->noise || r->model->policy));
   size_t width = r->noise ? (size_t)r->model->policy->observed : 0;
   const double *row = r->noise ? r->noise + (size_t)pbRollout_InputRow(r, k) * width : NULL;
   if (r->scratch->policy) r->scratch->policy->noise = row;
@@ -236,6 +238,7 @@ static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, 
   }
   note_tie(s, at->k, c);
   note_kink(s, at->k, c);
+
   return pb_ok;
 }
 
@@ -248,6 +251,7 @@ static pbStatus cut(pbRollout *r, const StepAt *at, pbCertificate *c) {
   c->cuts++;
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate_before);
   alone.next = NULL;
+
   return at->observed ? pull_step(r, &none, &alone, c) : pb_ok;
 }
 
@@ -282,6 +286,7 @@ static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGrad
     collect_parameters(r, g->theta);
     PB_TRY(pbTrack_PullBefore(r, k, g->theta));
   }
+
   return observed_at(r, bar, k, &observed) ? pull_step(r, g, &alone, c) : pb_ok;
 }
 
@@ -436,6 +441,7 @@ static pbStatus tell_mark(pbRollout *r, pbPulling *p, int k) {
   if (!m || !p->gradient.theta || p->marked == m->count || m->step[p->marked] != k) return pb_ok;
   PB_TRY(flush_parameters(r, p->gradient.theta));
   m->note(m->user, p->world, p->marked++, p->gradient.theta);
+
   return pb_ok;
 }
 
@@ -445,6 +451,7 @@ pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k) {
   PB_TRY(measure_costate(r, p->bar, &p->growth, p->certificate, k));
   PB_TRY(tell_mark(r, p, k));
   p->at = k;
+
   return pbProgressMeter_Step(&r->meter) ? pbRollout_Stopped(r, k) : pb_ok;
 }
 
@@ -474,6 +481,7 @@ static pbStatus begin_backward(pbRollout *r, pbPulling *p) {
   PB_TRY(pull_final(r, p->bar, &p->gradient, p->certificate));
   PB_TRY(measure_costate(r, p->bar, &p->growth, p->certificate, r->plan.steps));
   p->at = r->plan.steps;
+
   return pb_ok;
 }
 
@@ -524,6 +532,7 @@ static pbStatus check_gradient(const pbRollout *r, const pbRolloutGradient *g) {
   PB_TRY(check_input(r, "mocap_pos", g->mocap_pos, 3 * r->nmocap));
   PB_TRY(check_input(r, "mocap_rot", g->mocap_rot, 3 * r->nmocap));
   PB_TRY(check_input(r, "mocap_vel", g->mocap_vel, 6 * r->nmocap));
+
   return check_input(r, "xfrc", g->xfrc, 6 * r->nbody);
 }
 
@@ -638,5 +647,6 @@ pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions
                        pbCertificate *certificate) {
   pbPulling p = {.bar = bar, .options = options, .certificate = certificate};
   if (gradient) p.gradient = *gradient;
+
   return pbRollout_Pull(r, &p);
 }

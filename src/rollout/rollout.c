@@ -223,6 +223,7 @@ static bool within(const double *x, int n, double bound) {
   // Without a branch: this is done after every step.
   bool good = true;
   for (int i = 0; i < n; i++) good &= fabs(x[i]) <= bound;  // false for NaN
+
   return good;
 }
 
@@ -358,6 +359,7 @@ static pbStatus save_evaluation(pbRollout *r, int index, bool begun) {
   // The size is rounded up to where the next one may begin, which may lie beyond the end.
   r->cached_at[index] = size ? r->cached_used : SIZE_MAX;
   r->cached_used += size < left ? size : left;
+
   return pb_ok;
 }
 
@@ -365,14 +367,18 @@ void *pbRollout_CachedAt(const pbRollout *r, int k) {
   int index = k - r->leaf_from;
   PB_ASSERT(index >= 0 && index < r->plan.leaf);
   if (!r->plan.cached_bytes) return NULL;
+
   return r->cached_at[index] == SIZE_MAX ? NULL : r->cached + r->cached_at[index];
 }
 
 // At the end of step k.
 static void add_kick(pbRollout *r, int k) {
   double *qvel = r->x + state_layout(r->model).qvel;
+  PB_ASSERT(k >= 0);
   const double *kick = row(r->kick, pbRollout_InputRow(r, k), r->nv);
-  for (int i = 0; kick && i < r->nv; i++) qvel[i] += kick[i];
+  if (!kick) return;
+
+  for (int i = 0; i < r->nv; i++) qvel[i] += kick[i];
 }
 
 // Step k from r->x. left: steps that are still to be recorded, this one among them; 0: it is not.
@@ -536,6 +542,7 @@ pbStatus pbRollout_BeginForward(pbRollout *r, const double *theta, const double 
   // What the scratch did before is no step of this rollout: its contacts neither appear nor go.
   r->scratch->contacts_before = -1;
   pbRollout_Restart(r);
+
   return pbProgressMeter_Begin(&r->meter, "forward", r->plan.steps) ? pbRollout_Stopped(r, first) : pb_ok;
 }
 
@@ -555,6 +562,7 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
   // The schedule stops before its first Reverse: Vjp goes on from there.
   pbScheduleAction action;
   PB_TRY(pbRollout_Play(r, out, true, &action));
+
   return pbRollout_EndForward(r, r->plan.steps, out);
 }
 

@@ -149,6 +149,7 @@ pbStatus pbTrack_NoteRestart(pbRollout *r, const double *x, int k) {
   PB_TRY(pbRollout_ObserveWith(r, t->x_final, k, &input, NULL));
   pbTape_Record(r->model, t->x_final, r->scratch, t->left + (size_t)t->restarts * (size_t)r->nrecord);
   t->restart_at[t->restarts++] = k;
+
   return set_parameters(r, now);
 }
 
@@ -160,6 +161,7 @@ const double *pbTrack_LeftAt(const pbRollout *r, int k, pbInput *input) {
   while (i >= 0 && t->restart_at[i] > k) i--;
   if (i < 0 || t->restart_at[i] != k) return NULL;
   if (input) *input = kept_row(r, i);
+
   return t->left + (size_t)i * (size_t)r->nrecord;
 }
 

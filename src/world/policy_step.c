@@ -19,7 +19,6 @@ static size_t largest(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t function_bytes(const pbPolicyFunction *f) {
   if (!f || !f->work_bytes) return 0;
-
   // One column at a time, and products of as many as are kept; or of the exact twin.
   size_t own = largest(f->work_bytes(f->self, 1), function_bytes(f->exact));
   return f->gather ? largest(own, f->work_bytes(f->self, pb_keptColumns)) : own;
@@ -113,16 +112,14 @@ static void observe_inputs(pbPolicyWork *k, const double *tail, const pbInput *i
 }
 
 static void observe_all(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
-  const double *tail = state_tail(s, x);
-
   // All rows at once: those that come from no evaluation are written after it.
   const pbPolicyModel *p = s->policy->model;
+  const double *tail = state_tail(s, x);
   if (p->evaluates) memcpy(s->policy->observation, s->w.observation, (size_t)p->observing * sizeof(double));
   if (s->history) pbHistory_Observe(s, theta, x, s->policy->observation);
   observe_inputs(s->policy, tail, input, x[state_layout(s->model).time]);
   pbPolicyPoints_Put(s->model, x + state_layout(s->model).deform, s->policy->observation);
   s->policy->decides = is_deciding(s->policy->model, tail);
-
   int noisy = s->policy->noise ? p->observed : 0;
   for (int i = 0; i < noisy; i++) s->policy->observation[i] += s->policy->noise[i];
 }

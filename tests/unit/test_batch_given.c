@@ -180,7 +180,8 @@ static void test_new_starts_have_others(void **state) {
       double size = 0;
       for (size_t i = 0; i < s->ntheta; i++) size = fmax(size, fabs(pieces.theta[i]));
       assert_true(size > 0);
-      for (size_t i = 0; threads && i < s->ntheta; i++) {
+      size_t compared = threads ? s->ntheta : 0;
+      for (size_t i = 0; i < compared; i++) {
         if (!(fabs(parts.theta[i] - pieces.theta[i]) <= 1e-12 * size))
           fail_msg("entry %zu: %.17g, expected %.17g", i, parts.theta[i], pieces.theta[i]);
       }

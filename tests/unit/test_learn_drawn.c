@@ -420,61 +420,60 @@ static void test_same_bits(void **state) {
 }
 
 // ---- mistakes -----------------------------------------------------------------------------------------------------------
-static void test_mistakes(void **state) {
 #define BPTT              "\"method\": \"bptt\""
 #define LAW               "\"uniform\": [0, 1]"
 #define PARAMETERS(entry) COMMANDS ", \"parameters\": [{" entry "}]"
 #define PUSH(entry)       COMMANDS ", \"pushes\": [{" entry "}]"
 #define SEEN(entry)       COMMANDS ", \"noise\": [{" entry "}]"
-  static const struct {
-    const char *sample, *train, *words;
-  } cases[] = {
-      {PARAMETERS("\"parameter\": \"body_mas:arm\", " LAW), BPTT, "did you mean 'body_mass'"},
-      {PARAMETERS("\"parameter\": \"timestep\", " LAW), BPTT, "sample.parameters[0].parameter: the time step cannot"},
-      {PARAMETERS("\"parameter\": \"body_mass:arm\", \"uniform\": [-1, 1]"), BPTT, "sample.parameters[0]: "},
-      {PARAMETERS("\"parameter\": \"body_mass:arm\", \"normal\": [1, 0.5]"), BPTT, "sample.parameters[0]: "},
-      {PARAMETERS("\"parameter\": \"body_mass:arm\", \"list\": [1, -2]"), BPTT, "sample.parameters[0]: "},
-      {PARAMETERS("\"parameter\": [], " LAW), BPTT, "sample.parameters[0].parameter: expected a name, or a list"},
-      {PARAMETERS("\"parameter\": [\"body_mass\", \"body_mass:arm\"], " LAW), BPTT, "names a number twice"},
-      {PARAMETERS("\"parameter\": [\"body_mass\"], \"components\": [0], " LAW), BPTT, "components: are of one parameter"},
-      {PARAMETERS("\"parameter\": \"body_mass\", \"together\": 1, " LAW), BPTT, "sample.parameters[0].together: "},
-      {PARAMETERS("\"parameter\": \"body_inertia:arm\", \"together\": true, \"uniform\": [[1, 1, 1], 2]"), BPTT,
-       "sample.parameters[0].uniform[0]: expected a number, or 1 of them"},
-      {PARAMETERS("\"parameter\": \"dof_damping:swing\", " LAW),
-       BPTT ", \"ramps\": [{\"parameters\": [\"dof_damping:swing\"], \"from\": 1}]", "component 0 is moved by \"ramps\""},
-      {PARAMETERS("\"parameter\": \"policy.1.weight\", " LAW), "\"method\": \"ppo\"", "ppo knows one policy"},
-      {"\"command\": [{" LAW ", \"every\": 0}]", BPTT, "sample.command[0].every: expected seconds from 0.01"},
-      {"\"command\": [{" LAW ", \"every\": [2, 1]}]", BPTT, "sample.command[0].every: expected seconds from 0.01"},
-      {"\"command\": [{" LAW ", \"every\": \"often\"}]", BPTT, "every: expected seconds, or [least, most]"},
-      {"\"command\": [{" LAW ", \"ever\": 1}]", BPTT, "did you mean 'every'"},
-      {PUSH("\"force\": {" LAW "}, \"at\": 1"), BPTT, "sample.pushes[0]: expected one of \"body\""},
-      {PUSH("\"body\": \"arn\", \"force\": {" LAW "}, \"at\": 1"), BPTT, "did you mean 'arm'"},
-      {PUSH("\"body\": \"world\", \"force\": {" LAW "}, \"at\": 1"), BPTT, "the world cannot be pushed"},
-      {PUSH("\"body\": \"arm\", \"velocity\": {" LAW "}, \"at\": 1"), BPTT, "expected \"force\" or \"torque\" of a body"},
-      {PUSH("\"joint\": \"swing\", \"velocity\": {" LAW "}, \"at\": 1, \"duration\": 1"), BPTT, "duration: a joint's velocity"},
-      {PUSH("\"joint\": \"swing\", \"velocity\": {" LAW "}, \"at\": 1, \"direction\": \"any\""), BPTT,
-       "direction: a joint of one"},
-      {PUSH("\"body\": \"arm\", \"force\": {" LAW "}, \"at\": 1, \"direction\": \"up\""), BPTT,
-       "expected \"horizontal\", \"any\""},
-      {PUSH("\"body\": \"arm\", \"force\": {" LAW "}, \"at\": 1, \"direction\": [0, 0, 0]"), BPTT,
-       "expected \"horizontal\", \"any\""},
-      {PUSH("\"body\": \"arm\", \"force\": {\"uniform\": [[0, 0], 1]}, \"at\": 1"), BPTT, "expected a number, or 3 of them"},
-      {PUSH("\"body\": \"arm\", \"force\": 3, \"at\": 1"), BPTT, "sample.pushes[0].force: expected an object"},
-      {PUSH("\"body\": \"arm\", \"force\": {" LAW "}"), BPTT, "expected one of \"at\" and \"every\""},
-      {PUSH("\"body\": \"arm\", \"force\": {" LAW "}, \"at\": 1, \"every\": 1"), BPTT, "expected one of \"at\" and \"every\""},
-      {PUSH("\"body\": \"arm\", \"force\": {" LAW "}, \"at\": -1"), BPTT, "at: expected seconds from 0"},
-      {SEEN("\"observe\": \"qve\", " LAW), BPTT, "sample.noise[0].observe: expected what the policy observes"},
-      {SEEN("\"observe\": \"time\", " LAW), BPTT, "sample.noise[0].observe: the policy observes no time"},
-      {SEEN("\"observe\": \"qvel\", \"components\": [2], " LAW), BPTT, "sample.noise[0].components"},
-      {COMMANDS ", \"noise\": [{" LAW "}, {\"observe\": \"qvel\", " LAW "}]", BPTT, "drawn by entry 0 of this list, too"},
-      {COMMANDS, BPTT ", \"evaluate\": {\"noise\": 1}", "train.evaluate.noise"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+static const struct {
+  const char *sample, *train, *words;
+} mistakes[] = {
+    {PARAMETERS("\"parameter\": \"body_mas:arm\", " LAW), BPTT, "did you mean 'body_mass'"},
+    {PARAMETERS("\"parameter\": \"timestep\", " LAW), BPTT, "sample.parameters[0].parameter: the time step cannot"},
+    {PARAMETERS("\"parameter\": \"body_mass:arm\", \"uniform\": [-1, 1]"), BPTT, "sample.parameters[0]: "},
+    {PARAMETERS("\"parameter\": \"body_mass:arm\", \"normal\": [1, 0.5]"), BPTT, "sample.parameters[0]: "},
+    {PARAMETERS("\"parameter\": \"body_mass:arm\", \"list\": [1, -2]"), BPTT, "sample.parameters[0]: "},
+    {PARAMETERS("\"parameter\": [], " LAW), BPTT, "sample.parameters[0].parameter: expected a name, or a list"},
+    {PARAMETERS("\"parameter\": [\"body_mass\", \"body_mass:arm\"], " LAW), BPTT, "names a number twice"},
+    {PARAMETERS("\"parameter\": [\"body_mass\"], \"components\": [0], " LAW), BPTT, "components: are of one parameter"},
+    {PARAMETERS("\"parameter\": \"body_mass\", \"together\": 1, " LAW), BPTT, "sample.parameters[0].together: "},
+    {PARAMETERS("\"parameter\": \"body_inertia:arm\", \"together\": true, \"uniform\": [[1, 1, 1], 2]"), BPTT,
+     "sample.parameters[0].uniform[0]: expected a number, or 1 of them"},
+    {PARAMETERS("\"parameter\": \"dof_damping:swing\", " LAW),
+     BPTT ", \"ramps\": [{\"parameters\": [\"dof_damping:swing\"], \"from\": 1}]", "component 0 is moved by \"ramps\""},
+    {PARAMETERS("\"parameter\": \"policy.1.weight\", " LAW), "\"method\": \"ppo\"", "ppo knows one policy"},
+    {"\"command\": [{" LAW ", \"every\": 0}]", BPTT, "sample.command[0].every: expected seconds from 0.01"},
+    {"\"command\": [{" LAW ", \"every\": [2, 1]}]", BPTT, "sample.command[0].every: expected seconds from 0.01"},
+    {"\"command\": [{" LAW ", \"every\": \"often\"}]", BPTT, "every: expected seconds, or [least, most]"},
+    {"\"command\": [{" LAW ", \"ever\": 1}]", BPTT, "did you mean 'every'"},
+    {PUSH("\"force\": {" LAW "}, \"at\": 1"), BPTT, "sample.pushes[0]: expected one of \"body\""},
+    {PUSH("\"body\": \"arn\", \"force\": {" LAW "}, \"at\": 1"), BPTT, "did you mean 'arm'"},
+    {PUSH("\"body\": \"world\", \"force\": {" LAW "}, \"at\": 1"), BPTT, "the world cannot be pushed"},
+    {PUSH("\"body\": \"arm\", \"velocity\": {" LAW "}, \"at\": 1"), BPTT, "expected \"force\" or \"torque\" of a body"},
+    {PUSH("\"joint\": \"swing\", \"velocity\": {" LAW "}, \"at\": 1, \"duration\": 1"), BPTT, "duration: a joint's velocity"},
+    {PUSH("\"joint\": \"swing\", \"velocity\": {" LAW "}, \"at\": 1, \"direction\": \"any\""), BPTT, "direction: a joint of one"},
+    {PUSH("\"body\": \"arm\", \"force\": {" LAW "}, \"at\": 1, \"direction\": \"up\""), BPTT, "expected \"horizontal\", \"any\""},
+    {PUSH("\"body\": \"arm\", \"force\": {" LAW "}, \"at\": 1, \"direction\": [0, 0, 0]"), BPTT,
+     "expected \"horizontal\", \"any\""},
+    {PUSH("\"body\": \"arm\", \"force\": {\"uniform\": [[0, 0], 1]}, \"at\": 1"), BPTT, "expected a number, or 3 of them"},
+    {PUSH("\"body\": \"arm\", \"force\": 3, \"at\": 1"), BPTT, "sample.pushes[0].force: expected an object"},
+    {PUSH("\"body\": \"arm\", \"force\": {" LAW "}"), BPTT, "expected one of \"at\" and \"every\""},
+    {PUSH("\"body\": \"arm\", \"force\": {" LAW "}, \"at\": 1, \"every\": 1"), BPTT, "expected one of \"at\" and \"every\""},
+    {PUSH("\"body\": \"arm\", \"force\": {" LAW "}, \"at\": -1"), BPTT, "at: expected seconds from 0"},
+    {SEEN("\"observe\": \"qve\", " LAW), BPTT, "sample.noise[0].observe: expected what the policy observes"},
+    {SEEN("\"observe\": \"time\", " LAW), BPTT, "sample.noise[0].observe: the policy observes no time"},
+    {SEEN("\"observe\": \"qvel\", \"components\": [2], " LAW), BPTT, "sample.noise[0].components"},
+    {COMMANDS ", \"noise\": [{" LAW "}, {\"observe\": \"qvel\", " LAW "}]", BPTT, "drawn by entry 0 of this list, too"},
+    {COMMANDS, BPTT ", \"evaluate\": {\"noise\": 1}", "train.evaluate.noise"},
+};
+
+static void test_mistakes(void **state) {
+  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
     pbTrain *t;
-    const char *path = write_file("bad.json", task_text(POLICY, cases[i].sample, cases[i].train, EPISODE));
+    const char *path = write_file("bad.json", task_text(POLICY, mistakes[i].sample, mistakes[i].train, EPISODE));
     pbStatus status = pbTrain_Load(*state, path, NULL, NULL, &t);
-    if (status != pb_bad_input && status != pb_unsupported) fail_msg("%s: %s", cases[i].sample, pbContext_Error(*state));
-    if (!strstr(pbContext_Error(*state), cases[i].words)) fail_msg("%s: %s", cases[i].words, pbContext_Error(*state));
+    if (status != pb_bad_input && status != pb_unsupported) fail_msg("%s: %s", mistakes[i].sample, pbContext_Error(*state));
+    if (!strstr(pbContext_Error(*state), mistakes[i].words)) fail_msg("%s: %s", mistakes[i].words, pbContext_Error(*state));
   }
 
   // of a search that is no training

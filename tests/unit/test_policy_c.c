@@ -74,7 +74,7 @@ static const Case cases[] = {
     {"{\"every\": 3, \"observe\": [{\"command\": 4}, {\"last\": true, \"components\": [2, 0], \"scale\": 0.3}, {\"qpos\": true}, "
      "{\"qvel\": "
      "\"j2\", \"scale\": 0.5}], " LAYERS "[{\"gru\": 5}, {\"dense\": 4, \"activation\": \"tanh\"}], \"act\": {\"observe\": "
-                                         "[{\"command\": 4, \"first\": 4}, {\"qvel\": true}, "
+     "[{\"command\": 4, \"first\": 4}, {\"qvel\": true}, "
      "{\"last\": true}], " LAYERS
      "[{\"delay\": 1, \"most\": 1}, {\"dense\": 12}, {\"pid\": 4, \"kp\": 2, \"ki\": 1, \"interval\": 0.002}]}, "
      "\"output\": [{\"control\": [\"a1\", \"a0\"], \"scale\": 0.7}, {\"force\": [\"j2\", \"j3\"], \"scale\": 1e-9}]}",
@@ -134,7 +134,8 @@ static int take_inputs(const Run *r, double *input) {
   const pbPolicyModel *p = r->model->policy;
   int n = 0;
   for (const pbObserveRow *row = p->row; row < p->row + p->rows; row++) {
-    for (int k = 0; k < row->count && row->kind != pb_observeLast; k++) input[n++] = r->observed[row->at + k] / row->scale;
+    int seen = row->kind == pb_observeLast ? 0 : row->count;
+    for (int k = 0; k < seen; k++) input[n++] = r->observed[row->at + k] / row->scale;
   }
   return n;
 }
