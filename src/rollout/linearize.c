@@ -2,6 +2,7 @@
 // evaluations are taken from there; others are made once more, with the same bits: so Jacobians need no tape, and no bit of them
 // depends on a memory budget. The evaluation of a step is cached for them, unless it has very many contacts.
 // Tests: tests/unit/test_sweep.c.
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -30,12 +31,17 @@ static Place place_in(const pbRollout *r, double *room) {
                  .room = pbCached_Room(r->model, cached_contacts)};
 }
 
+// Sums are quick, but may overflow where no number is infinite.
+static bool all_finite(const pbScratch *s, const double *x, size_t n) {
+  return isfinite(s->variant->sum(x, n)) || pb_allFinite(x, n);
+}
+
 static pbStatus take_jacobians(const pbStepRecord *step, pbScratch *s, const pbLinearized *out) {
   size_t n = (size_t)pbModel_TangentSize(step->model), nu = (size_t)step->model->nu;
   const pbJacobian to = {.by = pb_byControl, .A = out->A, .B = nu ? out->B : NULL};
   PB_TRY(pbStep_JacobianRecord(step, s, &to));
 
-  bool finite = pb_allFinite(out->A, n * n) && pb_allFinite(out->B, n * nu);
+  bool finite = all_finite(s, out->A, n * n) && all_finite(s, out->B, n * nu);
   return finite ? pb_ok : pbScratch_Fail(s, pb_not_finite, "the derivative of this step is not finite");
 }
 

@@ -1,5 +1,6 @@
 // Rows of the Jacobian of the new velocities: lam and mu of every seed by solves with many right-hand sides at once, then a
-// traversal of the tree for every PB_LANES of them. Tests: tests/conformance/test_step.c.
+// traversal of the tree for every PB_LANES of them; and of the new positions, which follow from those.
+// Tests: tests/conformance/test_step.c, tests/conformance/test_jacobian_bits.c.
 #include "step/step_adjoint.h"
 
 #if PB_LANES > 1
@@ -8,9 +9,12 @@
 
 #include "base/assert.h"
 #include "contact/row.h"
+#include "elementary/elementary.h"
 #include "eval/stages.h"
 #include "eval/work.h"
+#include "math/vec.h"
 #include "model/columns.h"
+#include "model/joint.h"
 #include "step/integrate.h"
 #include "step/kernels.h"
 
@@ -91,21 +95,39 @@ INLINE void solve_strips(const NUM(pbWork) *w, factor f, int from, int to, int z
   solve_from_root(f, from, to, used, x);
 }
 
-// y += A x by columns
-INLINE void add_strips(const pbTreePattern *tree, const double *A, int used, const lane *x, lane *y) {
-  for (int k = 0; k < tree->n; k++) {
-    const int *chain = tree->chain + tree->adr[k];
-    const double *row = A + tree->adr[k], diag = row[tree->depth[k]];
-    const lane *xk = x + strips * k;
-    lane yk[strips];
-    EACH yk[s] = y[strips * k + s] + diag * xk[s];
+// Does the damper of a dof outweigh its inertia? What Mhat mu has without its share is rounding there.
+static bool damper_outweighs(const NUM(pbWork) *w, int dof) {
+  return w->p.timestep[0] * fabs(w->damp[dof]) * w->Mhat_Dinv[dof] > 0.4;
+}
 
-    // An entry beside the diagonal counts twice: in row k, and in that of its ancestor.
-    for (int a = 0; a < tree->depth[k]; a++) {
-      EACH yk[s] += row[a] * x[strips * chain[a] + s];
-      EACH y[strips * chain[a] + s] += row[a] * xk[s];
+// Row i of M x: the diagonal, then what carries the dof and what it carries.
+INLINE void mass_row(const NUM(pbWork) *w, int i, int used, const lane *x, lane *product) {
+  const pbTreePattern *tree = &w->t->M;
+  const int *chain = tree->chain + tree->adr[i];
+  const double *row = w->M + tree->adr[i];
+  lane sum[strips];
+  EACH sum[s] = row[tree->depth[i]] * x[strips * i + s];
+  for (int a = 0; a < tree->depth[i]; a++) EACH sum[s] += row[a] * x[strips * chain[a] + s];
+  for (int d = i + 1; d < w->t->dof_end[i]; d++) {
+    double entry = w->M[tree->adr[d] + tree->depth[i]];
+    EACH sum[s] += entry * x[strips * d + s];
+  }
+  EACH product[strips * i + s] = sum[s];
+}
+
+// M mu, mu being Mhat^-1 of h times the unit vectors from `first` on. Under Euler's method, whose damping is of single dofs,
+// it is these less the dampers' share, where that is not most of it.
+INLINE void mass_strips(const NUM(pbWork) *w, int first, int behind, int used, const lane *mu, lane *product) {
+  double h = w->p.timestep[0];
+  bool euler = w->m->integrator == pb_intEuler;
+  for (int i = 0; i < w->m->nv; i++) {
+    if (!euler || damper_outweighs(w, i)) {
+      mass_row(w, i, used, mu, product);
+      continue;
     }
-    EACH y[strips * k + s] = yk[s];
+
+    EACH product[strips * i + s] = -h * w->damp[i] * mu[strips * i + s];
+    if (i >= first && i < behind) ((double *)(product + strips * i))[i - first] += h;
   }
 }
 
@@ -123,8 +145,8 @@ static void solve_columns(const NUM(pbWork) *w, factor f, int from, int to, int 
 #undef CALL
 }
 
-static void add_product(const pbTreePattern *tree, const double *A, int used, const lane *x, lane *y) {
-#define CALL(n) add_strips(tree, A, n, x, y)
+static void multiply_mass(const NUM(pbWork) *w, int first, int behind, int used, const lane *mu, lane *product) {
+#define CALL(n) mass_strips(w, first, behind, n, mu, product)
   BY_STRIPS(CALL)
 #undef CALL
 }
@@ -168,30 +190,6 @@ static bool without_rows(const NUM(pbWork) *w) {
     if (w->row[i].zone && !pb_explicit(w->m, w->row + i)) return false;
   }
   return true;
-}
-
-// Do dampers outweigh inertia anywhere? What Mhat mu has without their share is rounding there.
-static bool dampers_outweigh(const NUM(pbWork) *w) {
-  for (int i = 0; i < w->m->nv; i++) {
-    if (w->p.timestep[0] * fabs(w->damp[i]) * w->Mhat_Dinv[i] > 0.4) return true;
-  }
-  return false;
-}
-
-// M mu; under Euler's method, whose damping is of single dofs, it is Mhat mu less the dampers' share, Mhat mu being h times the
-// unit vectors.
-static void multiply_mass(const NUM(pbWork) *w, int first, int behind, int used, const lane *mu, lane *product) {
-  double h = w->p.timestep[0];
-  if (w->m->integrator != pb_intEuler || dampers_outweigh(w)) {
-    memset(product, 0, (size_t)(strips * w->m->nv) * sizeof(lane));
-    add_product(&w->t->M, w->M, used, mu, product);
-    return;
-  }
-
-  for (int i = 0; i < w->m->nv; i++) {
-    for (int s = 0; s < used; s++) product[strips * i + s] = -h * w->damp[i] * mu[strips * i + s];
-  }
-  for (int i = first; i < behind; i++) ((double *)(product + strips * i))[i - first] += h;
 }
 
 // Virtual velocities of all seeds: mu = h Mhat^-T of the unit vectors, lam = H^-1 M mu.
@@ -270,8 +268,95 @@ static void velocity_rows(block *k, int first, unsigned by, double *A, double *B
   for (int i = first; i < nv && i < first + PB_LANES; i++) store_row(k, i, i - first, by, A, B);
 }
 
-pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages, bool cached, unsigned by, double *A,
-                              double *B) {
+// ---- positions ------------------------------------------------------------------------------------------------------
+// q+ = q exp(r): dq+ = back dq + J dr, back = exp(-r), J the right Jacobian of exp,
+//   J e = e - b r x e + c r x (r x e),   b = (1 - cos t) / t^2,   c = (t - sin t) / t^3,   t = |r|
+static void rotation_step(const double rotation[3], double back[9], double J[9]) {
+  double minus[3], q[4];
+
+  v3_neg(minus, rotation);
+  // back = exp(-r)
+  quat_exp(q, minus);
+  PB_VALIDATE(pb_isUnit(q, 4));
+  quat_to_mat(back, q);
+
+  double t2 = v3_dot(rotation, rotation);
+  double t = sqrt(t2), sine, cosine;
+  pbSinCos(t, &sine, &cosine);
+  double b = t2 < 1e-6 ? 0.5 - t2 / 24 : (1 - cosine) / t2;
+  double c = t2 < 1e-6 ? 1. / 6 - t2 / 120 : (t - sine) / (t2 * t);
+  for (int k = 0; k < 3; k++) {
+    double e[3] = {0};
+    double once[3], twice[3];
+    // Column k
+    e[k] = 1;
+    v3_cross(once, rotation, e);
+    v3_cross(twice, rotation, once);
+    for (int r = 0; r < 3; r++) J[3 * r + k] = e[r] - b * once[r] + c * twice[r];
+  }
+}
+
+// q+ = q + h v+ of one degree of freedom: its row from that of v+.
+static void translation_row(double h, int row, int from, double *J, int cols) {
+  if (!J) return;
+  for (int c = 0; c < cols; c++) J[row * cols + c] = h * J[from * cols + c];
+}
+
+// The three rows of a rotation q exp(h v+): h times the right Jacobian times those of v+.
+static void rotation_rows(double h, const double right[9], int row, int from, double *J, int cols) {
+  if (!J) return;
+  for (int r = 0; r < 3; r++) {
+    for (int c = 0; c < cols; c++) {
+      const double *col = J + from * cols + c;
+      double along = right[3 * r] * col[0] + right[3 * r + 1] * col[cols] + right[3 * r + 2] * col[2 * cols];
+      J[(row + r) * cols + c] = h * along;
+    }
+  }
+}
+
+// q+ = q (+) h v+: rows of q+ from those of v+ (semi-implicit integrators), a joint at a time; all of a Jacobian by the state (A)
+// and by inputs (of so many columns); either may be NULL.
+static void position_rows(const NUM(pbWork) *w, int columns, double *A, double *B) {
+  const pbModel *m = w->m;
+  int nv = m->nv, n = 2 * nv + m->na;
+  double h = w->p.timestep[0];
+
+  for (int j = 0; j < m->njnt; j++) {
+    int type = m->jnt_type[j];
+    int dof = m->jnt_dofadr[j];
+    int translations = pbJoint_PlainCount(type);
+    // Plain positions: dq+ = dq + h dv+
+    for (int i = dof; i < dof + translations; i++) {
+      translation_row(h, i, nv + i, A, n);
+      translation_row(h, i, nv + i, B, columns);
+      if (A) A[i * n + i] += 1;
+    }
+    if (!pbJoint_HasRotation(type)) continue;
+
+    // The rotation by h v+: dq+ = back dq + J h dv+
+    double rotation[3], back[9], right[9];
+    dof += translations;
+    for (int k = 0; k < 3; k++) rotation[k] = h * (w->v0[dof + k] + h * w->qacc_integrated[dof + k]);
+    rotation_step(rotation, back, right);
+    rotation_rows(h, right, dof, nv + dof, A, n);
+    rotation_rows(h, right, dof, nv + dof, B, columns);
+    if (!A) continue;
+    for (int k = 0; k < 9; k++) A[(dof + k / 3) * n + dof + k % 3] += back[k];
+  }
+}
+
+// ---- all --------------------------------------------------------------------------------------------------------------
+static void velocity_jacobian(block *k, unsigned by, double *A, double *B) {
+  const NUM(pbWork) *w = k->a.work;
+  solve_seeds(k);
+  if (!(by & ~(unsigned)(pb_byControl | pb_byForce)) && LANE(pbPairs_Rows)(k, by, A, B)) return;
+
+  if (by & pb_byForce) k->a.qfrc = k->qfrc;
+  if (by & pb_byWrench) k->a.xfrc = k->xfrc;
+  for (int first = 0; first < w->m->nv; first += PB_LANES) velocity_rows(k, first, by, A, B);
+}
+
+pbStatus LANE(pbVjp_State)(void *memory, NUM(pbWork) *w, const double *stages, bool cached, unsigned by, double *A, double *B) {
   block *k = LANE(pbVjp_Block)(memory);
   LANE(pbVjp_SaveStart)(w);
   k->phase = pb_pullWhole;
@@ -287,12 +372,10 @@ pbStatus LANE(pbVjp_Velocity)(void *memory, NUM(pbWork) *w, const double *stages
   k->a.mocap_rot = by & pb_byMocapRot ? k->mocap_rot : NULL;
   k->a.mocap_vel = NULL;
   LANE(pbVjp_Set)(&k->a, w);
-  solve_seeds(k);
-  if (!(by & ~(unsigned)(pb_byControl | pb_byForce)) && LANE(pbPairs_Rows)(k, by, A, B)) return pb_ok;
 
-  if (by & pb_byForce) k->a.qfrc = k->qfrc;
-  if (by & pb_byWrench) k->a.xfrc = k->xfrc;
-  for (int first = 0; first < w->m->nv; first += PB_LANES) velocity_rows(k, first, by, A, B);
+  int nv = w->m->nv, columns = pb_inputColumns(w->m, by);
+  velocity_jacobian(k, by, A ? A + nv * (2 * nv + w->m->na) : NULL, B ? B + nv * columns : NULL);
+  position_rows(w, columns, A, B);
   return pb_ok;
 }
 

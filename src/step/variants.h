@@ -13,7 +13,7 @@ __typeof__(pbVjp_Lanes_one_r) pbVjp_Lanes_lanes_r;
 __typeof__(pbVjp_Create_one_r) pbVjp_Create_lanes_r;
 __typeof__(pbVjp_Destroy_one_r) pbVjp_Destroy_lanes_r;
 __typeof__(pbVjp_Run_one_r) pbVjp_Run_lanes_r;
-__typeof__(pbVjp_Velocity_one_r) pbVjp_Velocity_lanes_r;
+__typeof__(pbVjp_State_one_r) pbVjp_State_lanes_r;
 
 // The kernels that are called through the table, X(member, function, ...); the headers above say what they do.
 #define PB_STEP_KERNELS(X, ...)                            \
@@ -30,7 +30,7 @@ __typeof__(pbVjp_Velocity_one_r) pbVjp_Velocity_lanes_r;
   X(vjp_lanes_create, pbVjp_Create_lanes, ##__VA_ARGS__)   \
   X(vjp_lanes_destroy, pbVjp_Destroy_lanes, ##__VA_ARGS__) \
   X(vjp_lanes, pbVjp_Run_lanes, ##__VA_ARGS__)             \
-  X(vjp_lanes_velocity, pbVjp_Velocity_lanes, ##__VA_ARGS__)
+  X(vjp_lanes_state, pbVjp_State_lanes, ##__VA_ARGS__)
 
 typedef struct pbVariant {
   const char *name;

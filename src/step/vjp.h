@@ -47,9 +47,9 @@ int LANE(pbVjp_Lanes)(void);
 pbStatus LANE(pbVjp_Create)(pbContext *ctx, const NUM(pbWork) *w, void **block);
 void LANE(pbVjp_Destroy)(pbContext *ctx, void *block);
 pbStatus LANE(pbVjp_Run)(void *block, NUM(pbWork) *w, const double *stages, const pbPullback *pull);
-// Several lanes only: rows of v+ of the step's Jacobians (not for Runge-Kutta): A (nv x 2 nv + na), B (nv x
+// Several lanes only: rows of q+ and v+ of the step's Jacobians (not for Runge-Kutta): A (2 nv x 2 nv + na), B (2 nv x
 // pb_inputColumns, model/columns.h); either may be NULL. cached: as of pbPullback. Work holds the evaluation afterwards.
-pbStatus LANE(pbVjp_Velocity)(void *block, NUM(pbWork) *w, const double *stages, bool cached, unsigned by, double *A, double *B);
+pbStatus LANE(pbVjp_State)(void *block, NUM(pbWork) *w, const double *stages, bool cached, unsigned by, double *A, double *B);
 #endif
 
 #endif

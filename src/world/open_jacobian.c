@@ -1,44 +1,14 @@
 // Jacobians of an open-loop step of bodies: rows some at a time, one pullback with unit cotangents side by side, and those of new
-// velocities all at once (step/jacobian_adjoint.c). Tests: tests/conformance/test_step.c, tests/oracle/test_derivatives.py.
+// positions and velocities all at once (step/jacobian_adjoint.c).
+// Tests: tests/conformance/test_step.c, tests/conformance/test_jacobian_bits.c, tests/oracle/test_derivatives.py.
 #include "world/open_jacobian.h"
 
 #include <string.h>
 
 #include "base/assert.h"
-#include "elementary/elementary.h"
 #include "impact/impact.h"
-#include "math/vec.h"
-#include "model/joint.h"
 #include "step/scratch.h"
 #include "world/cached.h"
-
-// ---- rotations -----------------------------------------------------------------------------------------------------
-// q+ = q exp(r): dq+ = back dq + J dr, back = exp(-r), J the right Jacobian of exp,
-//   J e = e - b r x e + c r x (r x e),   b = (1 - cos t) / t^2,   c = (t - sin t) / t^3,   t = |r|
-static void rotation_step(const double rotation[3], double back[9], double J[9]) {
-  double minus[3], q[4];
-
-  v3_neg(minus, rotation);
-  // back = exp(-r)
-  quat_exp(q, minus);
-  PB_VALIDATE(pb_isUnit(q, 4));
-  quat_to_mat(back, q);
-
-  double t2 = v3_dot(rotation, rotation);
-  double t = sqrt(t2), sine, cosine;
-  pbSinCos(t, &sine, &cosine);
-  double b = t2 < 1e-6 ? 0.5 - t2 / 24 : (1 - cosine) / t2;
-  double c = t2 < 1e-6 ? 1. / 6 - t2 / 120 : (t - sine) / (t2 * t);
-  for (int k = 0; k < 3; k++) {
-    double e[3] = {0};
-    double once[3], twice[3];
-    // Column k
-    e[k] = 1;
-    v3_cross(once, rotation, e);
-    v3_cross(twice, rotation, once);
-    for (int r = 0; r < 3; r++) J[3 * r + k] = e[r] - b * once[r] + c * twice[r];
-  }
-}
 
 // ---- Jacobians -----------------------------------------------------------------------------------------------------
 // Rows come some at a time, as many as the variant has lanes: one pullback with unit cotangents side by side.
@@ -174,57 +144,6 @@ static pbStatus pull_rows(batch *b, double *seed, int count, bool step, jacobian
   return pb_ok;
 }
 
-// q+ = q + h v+ of one degree of freedom: its row from that of v+.
-static void translation_row(double h, int row, int from, double *J, int cols) {
-  if (!J) return;
-  for (int c = 0; c < cols; c++) J[row * cols + c] = h * J[from * cols + c];
-}
-
-// The three rows of a rotation q exp(h v+): h times the right Jacobian times those of v+.
-static void rotation_rows(double h, const double right[9], int row, int from, double *J, int cols) {
-  if (!J) return;
-  for (int r = 0; r < 3; r++) {
-    for (int c = 0; c < cols; c++) {
-      const double *col = J + from * cols + c;
-      double along = right[3 * r] * col[0] + right[3 * r + 1] * col[cols] + right[3 * r + 2] * col[2 * cols];
-      J[(row + r) * cols + c] = h * along;
-    }
-  }
-}
-
-// q+ = q (+) h v+: rows of q+ from those of v+ (semi-implicit integrators), a joint at a time.
-static void position_rows(const batch *b, jacobians to) {
-  const pbModel *m = b->step.model;
-  const pbWork_r *w = &b->s->w;
-  int n = pb_openSize(m);
-  int nv = m->nv;
-  int columns = pb_inputColumns(m, to.by);
-  double h = w->p.timestep[0];
-
-  for (int j = 0; j < m->njnt; j++) {
-    int type = m->jnt_type[j];
-    int dof = m->jnt_dofadr[j];
-    int translations = pbJoint_PlainCount(type);
-    // Plain positions: dq+ = dq + h dv+
-    for (int i = dof; i < dof + translations; i++) {
-      translation_row(h, i, nv + i, to.A, n);
-      translation_row(h, i, nv + i, to.B, columns);
-      if (to.A) to.A[i * n + i] += 1;
-    }
-    if (!pbJoint_HasRotation(type)) continue;
-
-    // The rotation by h v+: dq+ = back dq + J h dv+
-    double rotation[3], back[9], right[9];
-    dof += translations;
-    for (int k = 0; k < 3; k++) rotation[k] = h * (w->v0[dof + k] + h * w->qacc_integrated[dof + k]);
-    rotation_step(rotation, back, right);
-    rotation_rows(h, right, dof, nv + dof, to.A, n);
-    rotation_rows(h, right, dof, nv + dof, to.B, columns);
-    if (!to.A) continue;
-    for (int k = 0; k < 9; k++) to.A[(dof + k / 3) * n + dof + k % 3] += back[k];
-  }
-}
-
 // Rows of the state after the step.
 static pbStatus state_rows(batch *b, jacobians to) {
   const pbStepRecord *step = &b->step;
@@ -234,16 +153,14 @@ static pbStatus state_rows(batch *b, jacobians to) {
   if (pbImpacts_Recorded(s, step->record)) return pbImpacts_Jacobian(s, step, to.by, to.A, to.B);
 
   // Runge-Kutta, hard contact and sweeps against slip pull every row; else rows of positions follow from those of velocities.
-  jacobians of_v = rows_from(b, to, m->nv);
   if (m->integrator == pb_intRK4 || pb_hard(m) || pb_noslip(m)) {
     PB_TRY(pull_rows(b, b->seed_q, m->nv, true, to));
-    PB_TRY(pull_rows(b, b->seed_v, m->nv, true, of_v));
+    PB_TRY(pull_rows(b, b->seed_v, m->nv, true, rows_from(b, to, m->nv)));
   } else {
     bool cached = step->cached != NULL;
     PB_TRY(pbCached_Load(s, step));
-    PB_TRY(s->variant->vjp_lanes_velocity(s->adjoint_lanes, &s->w, step->record + tape_stages(m), cached, to.by, of_v.A, of_v.B));
+    PB_TRY(s->variant->vjp_lanes_state(s->adjoint_lanes, &s->w, step->record + tape_stages(m), cached, to.by, to.A, to.B));
     b->evaluated = true;
-    position_rows(b, to);
   }
 
   return pull_rows(b, b->seed_act, m->na, true, rows_from(b, to, 2 * m->nv));
