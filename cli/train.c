@@ -1,5 +1,6 @@
 // pullback train: a task with a policy in, the trained policy out, with a table and a page of how it went.
 // Tests: tests/oracle/test_train.py.
+#include <math.h>
 
 #include <pullback/view.h>
 
@@ -67,6 +68,8 @@ static void print_summary(cliApp *app, const pbTrain *train, const Names *names,
           result->updates, result->steps, result->seconds, result->resumed ? ", resumed" : "");
   fprintf(cli_err, "  loss a decision, mean over training starts: %.6g at the start, %.6g after update %d (%.0f %% to the end)\n",
           result->first_score, result->score, result->best_update, 100 * result->alive);
+  if (isfinite(result->success))
+    fprintf(cli_err, "  episodes of %.3g s in the mean, %.0f %% of them a success\n", result->length, 100 * result->success);
   if (result->dropped > 0) fprintf(cli_err, "  %.0f worlds diverged, and were left out and begun anew\n", result->dropped);
   fprintf(cli_err, "  written: %s, %s, %s\n", names->policy, names->table, names->page);
 }

@@ -46,6 +46,8 @@ typedef struct pbBatchOptions {
   bool shared_inputs;      // Vjp may be asked for gradients of inputs that worlds share: memory for their sums
   const char *const *own;  // names of parameters (pbModel_Param) of which each world has its own values
   int own_count;
+  // Own values are data: no gradient is taken by them, which costs less, and a new start (pbBatch_RolloutPart) may have others.
+  bool own_given;
   int lanes;            // worlds in the lanes of one register: 1, or 0 for what is there, which is 1
   pbCapacity capacity;  // of the scratch of each thread
 } pbBatchOptions;
@@ -69,7 +71,9 @@ PB_API PB_NODISCARD pbStatus pbBatch_Reset(pbBatch *batch, const double *theta, 
 // ---- parameters ---------------------------------------------------------------------------------------------------
 // Calls take the parameters that worlds share: theta (ParamSize), NULL: pbModel_DefaultParams. Values that a world has of its own
 // stand in their place. Own values: (worlds, OwnSize), after Create those of the model; the caller's to write between calls, but
-// not between a rollout and its derivatives. Columns: the slices of `own`, one after the other.
+// not between a rollout and its derivatives. With own_given also between the parts of a rollout, of worlds that begin anew there:
+// what is behind the new start has the new values (and constants that follow, where Derive made them the world's own), what is
+// before it, its derivatives too, the old ones. Columns: the slices of `own`, one after the other.
 PB_API size_t pbBatch_OwnSize(const pbBatch *batch);
 PB_API double *pbBatch_Own(pbBatch *batch);
 PB_API pbParam pbBatch_OwnAt(const pbBatch *batch, int index, size_t *column);  // slice number `index` and its first column
@@ -134,7 +138,7 @@ typedef struct pbBatchGradient {
   double *mocap_pos, *mocap_rot;         // 3 nmocap each, see pbInputBar; else likewise
   double *mocap_vel, *mocap_pos_before, *mocap_rot_before;  // 6 nmocap; 3 nmocap each, one row; as of pbRolloutGradient
   double *theta;  // ParamSize: the sum over worlds of the gradients by what they share; entries of own values stay
-  double *own;    // (worlds, OwnSize)
+  double *own;    // (worlds, OwnSize); pb_bad_argument with own_given
 } pbBatchGradient;
 // options: as of pbRollout_Vjp, the seed of its spot check moved on by the world's number; certificate: (worlds), may be NULL.
 // May be called several times. Spot checks, and Jvp, know no new starts: pb_unsupported.

@@ -53,7 +53,12 @@ typedef struct pbEnergyDef {
   X(pb_fnAsin, "asin", 1, 1) X(pb_fnAcos, "acos", 1, 1) X(pb_fnAtan, "atan", 1, 1) X(pb_fnAtan2, "atan2", 2, 2)      \
   X(pb_fnPow, "pow", 2, 2) X(pb_fnNorm, "norm", 1, 1) X(pb_fnNormalize, "normalize", 1, 1) X(pb_fnDot, "dot", 2, 2)  \
   X(pb_fnCross, "cross", 2, 2) X(pb_fnOuter, "outer", 2, 2) X(pb_fnDet, "det", 1, 1) X(pb_fnTrace, "trace", 1, 1)    \
-  X(pb_fnTranspose, "transpose", 1, 1) X(pb_fnInverse, "inverse", 1, 1) X(pb_fnStretch, "stretches", 1, 1) X(pb_fnFreeze, "freeze", 1, 1)
+  X(pb_fnTranspose, "transpose", 1, 1) X(pb_fnInverse, "inverse", 1, 1) X(pb_fnStretch, "stretches", 1, 1)           \
+  X(pb_fnFreeze, "freeze", 1, 1) X(pb_fnExpm1, "expm1", 1, 1) X(pb_fnLog1p, "log1p", 1, 1)                           \
+  X(pb_fnSinh, "sinh", 1, 1) X(pb_fnCosh, "cosh", 1, 1) X(pb_fnTanh, "tanh", 1, 1) X(pb_fnAsinh, "asinh", 1, 1)      \
+  X(pb_fnAcosh, "acosh", 1, 1) X(pb_fnAtanh, "atanh", 1, 1) X(pb_fnErf, "erf", 1, 1) X(pb_fnErfc, "erfc", 1, 1)      \
+  X(pb_fnExp2, "exp2", 1, 1) X(pb_fnLog2, "log2", 1, 1) X(pb_fnLog10, "log10", 1, 1) X(pb_fnCbrt, "cbrt", 1, 1)      \
+  X(pb_fnHypot, "hypot", 2, 2)
 // clang-format on
 typedef enum pbFunction {
 #define X(id, name, least, most) id,

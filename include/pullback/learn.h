@@ -42,17 +42,29 @@ PB_API int pbTrain_EpisodeSteps(const pbTrain *train);  // physics steps of a wh
 
 // After each update.
 typedef struct pbTrainRow {
-  double update;   // how many there were
-  double steps;    // robot-steps so far
-  double cost;     // mean loss a decision of the update's worlds
-  double norm;     // of the gradient before clipping; NaN without one
-  double value;    // mean squared error of the critic before its update; NaN without one
-  double score;    // mean loss over the evaluation's episodes; NaN where there was none
-  double alive;    // share of them that did not end before their time; NaN
+  double update;  // how many there were
+  double steps;   // robot-steps so far
+  double cost;    // mean loss a decision of the update's worlds
+  double norm;    // of the gradient before clipping; NaN without one
+  double value;   // mean squared error of the critic before its update; NaN without one
+  double score;   // mean loss over the evaluation's episodes; NaN where there was none
+  double alive;   // share of them that did not end before their time; NaN
+  // Cosine to be expected between the gradient and one from as many other worlds, -1 to 1, averaged over the last updates: 1
+  // where worlds agree, 0 where the gradient is noise; NaN without gradients, and of one world.
+  double agreement;
+  double window;   // decisions between updates as it is in use; every so often a longer one is tried
   double dropped;  // worlds that diverged in the update, and were left out of it
+  double length;   // s, mean of the evaluation's episodes up to their end; NaN
+  double success;  // share of them that were a success; NaN where nothing says what is one
 } pbTrainRow;
 enum { PB_TRAIN_COLUMNS = sizeof(pbTrainRow) / sizeof(double) };
-PB_API const char *pbTrainRow_Name(int column);              // "update", "robot_steps", "loss", ...; NULL behind the last
+PB_API const char *pbTrainRow_Name(int column);  // "update", "robot_steps", "loss", ...; NULL behind the last
+// The columns of a table: those of a row, and behind them for each term of the loss "loss:NAME" and "evaluated:NAME", what it
+// costs a decision in the update and in the evaluation (decisions that were made; NaN where there was none, and in updates of es
+// and sep-cma). Terms of one name are told apart by " 2", " 3", ... name: at least 160 characters.
+PB_API int pbTrain_ColumnCount(const pbTrain *train);
+PB_API const char *pbTrain_ColumnName(const pbTrain *train, int column, char *name, size_t size);  // "" for another number
+PB_API double pbTrain_Number(const pbTrain *train, int row, int column);                           // NaN for other numbers
 PB_API void pbTrain_Table(const pbTrain *train, FILE *out);  // all rows as CSV with these names; empty where a number is none
 PB_API int pbTrain_RowCount(const pbTrain *train);
 PB_API const pbTrainRow *pbTrain_Rows(const pbTrain *train);
@@ -61,7 +73,8 @@ typedef struct pbTrainNews {
   int update, updates;
   double steps, steps_per_second;  // of this run
   double seconds, left;            // since it began; estimate, < 0: unknown
-  double cost, score;              // last ones; NaN
+  double cost, score, agreement;   // last ones; NaN
+  int window;                      // in use
 } pbTrainNews;
 PB_API const char *pbTrainNews_Say(const pbTrainNews *news, char *text, size_t size);  // in words; returns text
 typedef struct pbTrainOptions {
@@ -82,7 +95,8 @@ typedef struct pbTrainResult {
   double score, alive;  // of the best policy, by evaluations from starts drawn as those of training are
   double first_score;   // of the policy that training began with
   double seconds;
-  double dropped;  // worlds that diverged and were begun anew, in all
+  double dropped;          // worlds that diverged and were begun anew, in all
+  double length, success;  // of the best policy, as in a row
   bool resumed;
   // Of methods that differentiate (bptt, shac): how far gradients reach within a window, after the last update, from where worlds
   // are: the median of those in which they are noise, where that is at least half of those that were looked at; else step -1.
@@ -101,6 +115,10 @@ PB_API const char *pbTrainResult_Warning(const pbTrainResult *result, char *text
 // Where the evaluations' episode `start` (0 on) begins: x0 (StateSize), and what the policy is commanded throughout it (command:
 // as many numbers as it observes; NULL where it observes none). After a Run.
 PB_API void pbTrain_EvaluationStart(const pbTrain *train, int start, double *x0, double *command);
+// Its commands in its first `steps` steps (steps, commands), which may change on the way; and over theta (ParamSize) parameters
+// that were drawn for it, with constants that follow. pb_no_memory. After a Run.
+PB_API void pbTrain_EvaluationCommand(const pbTrain *train, int start, int steps, double *command);
+PB_API PB_NODISCARD pbStatus pbTrain_EvaluationTheta(const pbTrain *train, int start, double *theta);
 // Poses of mocap bodies in its first `steps` steps: pos (steps, nmocap, 3), quat (steps, nmocap, 4), vel (steps, nmocap, 6:
 // pbInput). False, with nothing written, where they are the model's. After a Run.
 PB_API bool pbTrain_EvaluationPath(const pbTrain *train, int start, int steps, double *pos, double *quat, double *vel);

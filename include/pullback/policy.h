@@ -82,6 +82,7 @@ typedef enum pbActivation {
   pb_activationElu,
   pb_activationSoftplus,
   pb_activationSigmoid,
+  pb_activationSilu,
   pb_activationCount
 } pbActivation;
 PB_API const char *pbActivation_Name(pbActivation activation);  // "relu", ...; NULL for another number
@@ -110,6 +111,8 @@ typedef enum pbLayerKind {
   pb_layerServo,       // velocity set-point gain (x[i] - x[n + i]) clipped to +-limit: slice "gain" (n x 1); inputs 2 n
   pb_layerDelay,       // each input as it was `delay` decisions ago, a fraction by linear interpolation: slice "delay" (1, held
                        // within 0..size); memory size x inputs, zeros before the first decision
+  pb_layerNorm,        // y = gain (x - mean) / sqrt(variance + 1e-5) + bias, over the entries of a column: slices "gain", "bias"
+                       // (inputs x 1); at least 2 inputs
   pb_layerKindCount
 } pbLayerKind;
 PB_API const char *pbLayerKind_Name(pbLayerKind kind);  // "dense", ...; NULL for another number

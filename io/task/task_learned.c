@@ -172,7 +172,7 @@ pbStatus pbTask_LeaveLearned(pbTrain *t) {
 // A row for each update stands behind what is kept: as many as there were.
 static pbStatus load_state(void *user, double *state, size_t count, bool *found) {
   const pbTrainFile *f = user;
-  size_t rows = (size_t)f->updates * PB_TRAIN_COLUMNS, least = count - rows;
+  size_t each = pbTrain_RowSize(f->train), least = count - pbTrain_MostRows(f->train) * each;
   pbArrays *set;
   PB_TRY(pbState_Load(f->file.ctx, f->file.path, f->file.made_from, &set));
 
@@ -182,10 +182,10 @@ static pbStatus load_state(void *user, double *state, size_t count, bool *found)
   const pbArray *run = pbArrays_Find(set, "run");
   size_t size = run && run->type == pb_arrayReal ? run->count : 0;
   char why[160] = "";
-  if (size < least || (size - least) % PB_TRAIN_COLUMNS) snprintf(why, sizeof why, "holds no run of this training");
+  if (size < least || (size - least) % each) snprintf(why, sizeof why, "holds no run of this training");
   else if (size > count)
-    snprintf(why, sizeof why, "train.updates: %d are fewer than the %zu of the run that it holds", f->updates,
-             (size - least) / PB_TRAIN_COLUMNS);
+    snprintf(why, sizeof why, "train.updates: %d are fewer than the %zu of the run that it holds", f->train->settings.updates,
+             (size - least) / each);
   else memcpy(state, run->reals, size * sizeof *state);
   pbArrays_Destroy(set);
 

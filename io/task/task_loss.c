@@ -11,12 +11,14 @@
 #include "io/task/task_loss.h"
 #include "model/joint.h"
 #include "model/model.h"
+#include "model/policy_data.h"
 
 // Quantities that a term observes, in the order of pbQuantity: their words, and their arrays in files of data.
 // clang-format off
 #define QUANTITIES(X)                                                                                                     \
   X("qpos", "qpos") X("qvel", "qvel") X("act", "act") X("sensor", "sensordata") X("body", "xpos") X("site", "site_xpos")  \
-  X("points", "points") X("point_velocity", "point_velocity") X("control", "control")
+  X("points", "points") X("point_velocity", "point_velocity") X("control", "control")                                    \
+  X("command", "command") X("decision", "decision") X("last_decision", "last_decision")
 #define WORD(word, array)  word,
 #define ARRAY(word, array) array,
 static const char *const quantity_keys[] = {QUANTITIES(WORD) "formula"};
@@ -24,7 +26,7 @@ static const char *const array_names[] = {QUANTITIES(ARRAY) "formula"};
 static const char *const input_keys[] = {QUANTITIES(WORD) "components", NULL};
 static const char *const term_keys[] = {QUANTITIES(WORD) "name", "components", "at", "target", "type", "weight", "mean",
                                         "epsilon", "delta", "discount", "constraint", "tolerance", "formula", "inputs", "sigma",
-                                        "delay", "gain", "bias",
+                                        "delay", "gain", "bias", "schedule",
                                         NULL};
 // clang-format on
 static const char *const function_keys[] = {"name", "function", "sees", "at", "weight", NULL};
@@ -69,7 +71,11 @@ typedef struct Kind {
   int all, full;
 } Kind;
 static Kind kind_of(const pbModel *m, pbQuantity q) {
+  int held = m->policy ? m->policy->held : 0, commands = m->policy ? m->policy->commands : 0;
   switch (q) {
+    case pb_observedCommand: return (Kind){pb_objActuator, 1, commands};
+    case pb_observedDecision:
+    case pb_observedLast: return (Kind){pb_objActuator, 1, held};
     case pb_observedQpos: return (Kind){pb_objJoint, m->njnt, m->nq};
     case pb_observedQvel: return (Kind){pb_objJoint, m->njnt, m->nv};
     case pb_observedAct: return (Kind){pb_objActuator, m->nu, m->na};
@@ -133,6 +139,26 @@ static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, 
   pbContext_Free(r->ctx, ids);
   return status;
 }
+
+// What only a training sees: all of it, without names.
+static pbStatus read_given(pbTaskReader *r, const json_t *value, pbQuantity q, pbTermLayout *l) {
+  static const char *const none[] = {"the policy observes no commands", "the model has no policy", "the model has no policy"};
+  int width = kind_of(r->model, q).full;
+  if (!r->learning)
+    return pbTaskReader_Fail(r, pb_unsupported, "only terms of a training see it; an audit takes a \"loss\" of its own");
+  if (!json_is_true(value)) return pbTaskReader_Fail(r, pb_bad_input, "expected true; \"components\" chooses numbers of it");
+  if (width == 0) return pbTaskReader_Fail(r, pb_bad_input, "%s", none[q - pb_observedCommand]);
+
+  l->parts = pbContext_AllocArray(r->ctx, (size_t)width + 1, sizeof *l->parts);
+  l->columns = pbContext_AllocArray(r->ctx, (size_t)width + 1, sizeof *l->columns);
+  if (!l->parts || !l->columns) return pbTaskReader_Fail(r, pb_no_memory, "no memory for a term");
+  add_plain(l, 0, width);
+  l->full_width = width;
+  l->array = array_names[q];
+  return pb_ok;
+}
+
+static bool of_training(pbQuantity q) { return q >= pb_observedCommand && q < pb_quantityCount; }
 
 static pbStatus choose_components(pbTaskReader *r, const json_t *object, pbTermLayout *l) {
   int *chosen = pbContext_AllocArray(r->ctx, (size_t)l->part_count + 1, sizeof *chosen), count = 0;
@@ -237,7 +263,8 @@ static pbStatus find_quantity(pbTaskReader *r, const json_t *object, bool formul
 
   if (found == 1) return pb_ok;
   return pbTaskReader_Fail(r, pb_bad_input,
-                           "expected one of qpos, qvel, act, sensor, body, site, points, point_velocity, control%s",
+                           "expected one of qpos, qvel, act, sensor, body, site, points, point_velocity, control, command, "
+                           "decision, last_decision%s",
                            formula ? ", formula" : "");
 }
 
@@ -256,7 +283,7 @@ static pbStatus copy_name(pbTaskReader *r, const json_t *object, const json_t *v
 // What a term or an input of a formula observes, and which components of it.
 static pbStatus read_parts(pbTaskReader *r, const json_t *object, const json_t *value, pbTerm *t, pbTermLayout *l) {
   pbTaskReader_Enter(r, quantity_keys[t->quantity]);
-  PB_TRY(read_layout(r, value, t->quantity, l));
+  PB_TRY(of_training(t->quantity) ? read_given(r, value, t->quantity, l) : read_layout(r, value, t->quantity, l));
   pbTaskReader_Leave(r);
 
   // the term owns its parts from here
@@ -375,7 +402,7 @@ static pbStatus finish_formula(pbTaskReader *r, const json_t *object, pbTerm *t)
 static pbStatus see(pbTaskReader *r, const char *name, pbHosted *h) {
   pbSuggest near = pbSuggest_For(name);
   char hint[64];
-  for (int q = 0; q < pb_quantityCount; q++) {
+  for (int q = 0; q <= pb_observedControl; q++) {
     if (strcmp(name, quantity_keys[q]) == 0) {
       h->sees[q] = true;
       return pb_ok;
@@ -387,7 +414,7 @@ static pbStatus see(pbTaskReader *r, const char *name, pbHosted *h) {
 
 // "sees": names of quantities; absent: all but positions of bodies and sites, as far as there are any.
 static pbStatus read_sees(pbTaskReader *r, const json_t *list, pbHosted *h) {
-  for (int q = 0; q < pb_quantityCount; q++)
+  for (int q = 0; q <= pb_observedControl; q++)
     h->sees[q] = !list && q != pb_observedBody && q != pb_observedSite && kind_of(r->model, (pbQuantity)q).full > 0;
   if (!list) return pb_ok;
 
@@ -456,6 +483,8 @@ static pbStatus read_term(pbTaskReader *r, const json_t *object, pbTermSet *set,
 
   PB_TRY(pbTaskReader_Keys(r, object, term_keys));
   PB_TRY(find_quantity(r, object, true, &t->quantity, &value));
+  if (json_object_get(object, "schedule") && !r->trains)
+    return pbTaskReader_FailAt(r, "schedule", "only weights of a training's loss change on the way");
   bool formula = t->quantity == pb_observedFormula;
   PB_TRY(copy_name(r, object, formula ? NULL : value, t));
   if (!formula && json_object_get(object, "inputs")) return pbTaskReader_FailAt(r, "inputs", "only a formula has inputs");

@@ -223,10 +223,13 @@ static pbStatus read_delay(Layers *l, const json_t *object, pbLayerDef *d) {
   return pbTaskReader_Int(l->r, object, "most", d->size, 10000, &d->size);
 }
 
-static pbStatus read_normalize(Layers *l, const json_t *object, pbLayerDef *d) {
-  (void)d;
-  if (json_is_true(json_object_get(object, "normalize"))) return pb_ok;
-  return pbTaskReader_FailAt(l->r, "normalize", "expected true");
+// Of kinds that need nothing but their word.
+static pbStatus read_plain(Layers *l, const json_t *object, pbLayerDef *d) {
+  const char *word = pbLayerKind_Name(d->kind);
+  if (!json_is_true(json_object_get(object, word))) return pbTaskReader_FailAt(l->r, word, "expected true");
+  if (d->kind == pb_layerNorm && l->width < 2)
+    return pbTaskReader_FailAt(l->r, word, "at least 2 inputs are needed, found %d", l->width);
+  return pb_ok;
 }
 
 static const struct LayerForm {
@@ -237,7 +240,7 @@ static const struct LayerForm {
     [pb_layerActivation] = {read_activation, {NULL}},
     [pb_layerClip] = {read_clip, {"projected"}},
     [pb_layerScale] = {read_scale, {"offset"}},
-    [pb_layerNormalize] = {read_normalize, {NULL}},
+    [pb_layerNormalize] = {read_plain, {NULL}},
     [pb_layerClock] = {read_clock, {NULL}},
     [pb_layerFormula] = {read_formula, {"parameters"}},
     [pb_layerGru] = {read_gru, {"init", "gain"}},
@@ -246,6 +249,7 @@ static const struct LayerForm {
     [pb_layerPid] = {read_controller, {"kp", "kd", "ki", "limit", "windup", "interval"}},
     [pb_layerServo] = {read_controller, {"gain", "limit"}},
     [pb_layerDelay] = {read_delay, {"most"}},
+    [pb_layerNorm] = {read_plain, {NULL}},
 };
 
 // ---- one layer --------------------------------------------------------------------------------------------------------

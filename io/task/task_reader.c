@@ -207,7 +207,7 @@ pbStatus pbTaskReader_Parse(pbTaskReader *r, json_t **root) {
     return pbContext_Fail(r->ctx, pb_bad_input, "%.400s:%d:%d: not valid JSON: %s%s", r->name, error.line, error.column,
                           error.text, advice);
   }
-
+  r->trains = json_object_get(*root, "train") != NULL;
   if (json_is_object(*root)) return pb_ok;
   json_decref(*root);
   *root = NULL;

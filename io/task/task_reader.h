@@ -43,6 +43,8 @@ typedef struct pbTaskReader {
   bool whole;          // what the model was made from is kept (pbModel_LoadWhole)
   bool functions;      // of the host may stand in losses (pbTask_OnFunction)
   bool run;            // what is wanted is a run: no loss is read, and neither steps nor variables need be there
+  bool trains;         // the file has a training: weights of its loss may have schedules
+  bool learning;       // terms are a training's: they see commands and decisions
   bool window;         // what is read is one of a trajectory's: terms without a sample in it are left out
   int stage;           // of a task with "stages", from 1; 0: the last
   const json_t *laid;  // that one, laid over the file's task; NULL: there are none
@@ -229,7 +231,7 @@ pbRunStore pbStateFile_Store(pbStateFile *file);
 // Of a training (task_learned.c), which may go on with another number of updates: no fewer than there were.
 typedef struct pbTrainFile {
   pbStateFile file;
-  int updates;  // now
+  const struct pbTrain *train;
 } pbTrainFile;
 pbRunStore pbTrainFile_Store(pbTrainFile *file);
 

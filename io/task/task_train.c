@@ -21,7 +21,7 @@
 static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
                                        COUNT("updates", updates, 1, 10000000),
                                        COUNT("worlds", worlds, 1, 1000000),
-                                       COUNT("window", window, 1, 100000),
+                                       PB_KEY_PART("window"),
                                        NUMBER("discount", discount, 0, 1),
                                        NUMBER("lambda", lambda, 0, 1),
                                        NUMBER("rate", rate, 1e-12, 100),
@@ -40,15 +40,20 @@ static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
                                        PB_KEY_PART("critic"),
                                        PB_KEY_PART("ramps"),
                                        PB_KEYS_END};
+static const pbTaskKey window_key = COUNT("window", window, 1, 100000);
+static const pbTaskKey window_keys[] = {COUNT("most", most, 1, 100000), COUNT("least", least, 1, 100000),
+                                        NUMBER("agree", agree, 0.01, 0.99), PB_KEYS_END};
 static const pbTaskKey critic_keys[] = {PB_KEY_PART("layers"),
                                         PB_KEY_PART("fresh"),
                                         NUMBER("rate", critic_rate, 1e-12, 100),
                                         NUMBER("target", critic_target, 0, 1),
+                                        COUNT("count", critic_count, 1, 2),
                                         COUNT("rounds", critic_rounds, 1, 1000),
                                         COUNT("batches", critic_batches, 1, 100000),
                                         PB_KEYS_END};
 static const pbTaskKey evaluate_keys[] = {COUNT("every", evaluate_every, 1, 10000000),
-                                          COUNT("starts", evaluate_starts, 1, 100000), PB_KEYS_END};
+                                          COUNT("starts", evaluate_starts, 1, 100000),
+                                          PB_KEY("noise", Bool, pbTrainSettings, evaluate_noise), PB_KEYS_END};
 
 // Xu et al. 2022 for gradients, Schulman et al. 2017 for samples.
 static pbTrainSettings defaults(pbTrainMethod method) {
@@ -81,6 +86,7 @@ static pbTrainSettings defaults(pbTrainMethod method) {
                            .critic_target = 0.2,
                            .critic_rounds = 8,
                            .critic_batches = 4,
+                           .critic_count = 1,
                            .rounds = 8,
                            .batches = 4,
                            .ratio = 0.2,
@@ -106,8 +112,25 @@ static json_t *own_layer(json_t *given, size_t index) {
   char name[32];
 
   snprintf(name, sizeof name, "critic%zu", index);
-  if (!json_object_get(layer, "name") && json_object_get(layer, "dense")) pbJson_Put(&layer, "name", json_string(name));
+  if (!json_object_get(layer, "name") && (json_object_get(layer, "dense") || json_object_get(layer, "layernorm")))
+    pbJson_Put(&layer, "name", json_string(name));
   return layer;
+}
+
+// Layers of one of two critics, the other output zero. NULL: no memory.
+static json_t *one_of_two(const json_t *own, int which) {
+  json_t *chain = json_array();
+  for (size_t i = 0; i < json_array_size(own); i++) pbJson_Add(&chain, own_layer(json_array_get(own, i), i));
+  pbJson_Add(&chain, json_pack("{s:[s,s]}", "formula", which ? "0" : "x0", which ? "x0" : "0"));
+  return chain;
+}
+
+// Two critics side by side, each with weights of its own: a network of two outputs. NULL: no memory.
+static json_t *two_critics(const json_t *own) {
+  json_t *chains = json_array();
+  for (int i = 0; i < 2; i++) pbJson_Add(&chains, one_of_two(own, i));
+  json_t *sum = chains ? json_pack("[{s:s,s:o}]", "name", "critic", "sum", chains) : NULL;
+  return sum;
 }
 
 // Layers up to and with the normalizer, then those of the critic. NULL: no memory.
@@ -121,8 +144,9 @@ static json_t *join_layers(const json_t *policy, int normalizer, const json_t *o
 
 static pbStatus no_memory(const pbTaskReader *r) { return pbTaskReader_Fail(r, pb_no_memory, "no memory for a critic"); }
 
-static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, uint64_t seed, int *outputs,
-                               pbNetwork **network) {
+// single: the same layers in float, too; NULL: not wanted.
+static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, uint64_t seed, int *outputs, pbNetwork **network,
+                               pbNetwork **single) {
   pbSpecPool pool = {.ctx = r->ctx};
   pbChainDef chain;
 
@@ -130,6 +154,7 @@ static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, 
   pbStatus status = pbTask_ReadLayers(r, list, &pool, inputs, &chain, outputs);
   if (status == pb_ok) {
     status = pbNetwork_Create(r->ctx, inputs, chain.layer, chain.count, seed, false, network);
+    if (status == pb_ok && single) status = pbNetwork_Create(r->ctx, inputs, chain.layer, chain.count, seed, true, single);
     if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
   }
   pbSpecPool_Clear(&pool);
@@ -193,27 +218,48 @@ static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int norma
   // what comes before it, alone
   int outputs;
   json_t *list = join_layers(layers, normalizer - 1, NULL);
-  pbStatus status = list ? create_network(r, list, inputs, 0, &outputs, &t->before) : no_memory(r);
+  pbStatus status = list ? create_network(r, list, inputs, 0, &outputs, &t->before, NULL) : no_memory(r);
   json_decref(list);
 
   return status;
 }
 
-static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
+static pbStatus make_critic(pbTaskReader *r, const json_t *list, int inputs, int critics, pbTrain *t) {
   int outputs;
-  json_t *made = own ? NULL : default_critic(), *list = NULL;
-  const json_t *critic = own ? own : made;
-  if (critic) list = join_layers(layers, normalizer, critic);
+  if (!list) return no_memory(r);
 
   // other numbers than the policy's, from the same seed
+  PB_TRY(create_network(r, list, inputs, t->settings.seed + 1, &outputs, &t->critic, &t->critic_single));
+  if (outputs != critics) return pbTaskReader_Fail(r, pb_bad_input, "a critic has one output, these layers have %d", outputs);
+  if (pbNetwork_Function(t->critic)->memory)
+    return pbTaskReader_Fail(r, pb_bad_input, "a critic has no memory: none of gru, delay or pid");
+  return pb_ok;
+}
+
+static pbStatus make_second(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
+  json_t *two = two_critics(own), *list = two ? join_layers(layers, normalizer, two) : NULL;
+  pbNetwork_Destroy(t->critic);
+  pbNetwork_Destroy(t->critic_single);
+  t->critic = t->critic_single = NULL;
+
+  pbStatus status = make_critic(r, list, inputs, 2, t);
+  json_decref(two);
+  json_decref(list);
+  return status;
+}
+
+static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
+  json_t *made = own ? NULL : default_critic();
+  const json_t *critic = own ? own : made;
+  json_t *list = critic ? join_layers(layers, normalizer, critic) : NULL;
+
   pbTaskReader_Enter(r, "layers");
-  pbStatus status = list ? create_network(r, list, inputs, t->settings.seed + 1, &outputs, &t->critic) : no_memory(r);
+  pbStatus status = make_critic(r, list, inputs, 1, t);
+  if (status == pb_ok && t->settings.critic_count == 2) status = make_second(r, layers, normalizer, critic, inputs, t);
   if (status == pb_ok)
     status = pbJson_Dump(r->ctx, list, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &t->critic_text);
   json_decref(made);
   json_decref(list);
-  if (status == pb_ok && outputs != 1)
-    status = pbTaskReader_Fail(r, pb_bad_input, "a critic has one output, these layers have %d", outputs);
   if (status == pb_ok) pbTaskReader_Leave(r);
 
   return status;
@@ -299,6 +345,41 @@ static pbStatus read_ramps(pbTaskReader *r, const json_t *train, pbTrain *t) {
   return pb_ok;
 }
 
+// ---- weights on their way ---------------------------------------------------------------------------------------------
+static pbStatus read_schedule(pbTaskReader *r, const json_t *object, pbTermSchedule *s) {
+  static const pbTaskKey keys[] = {PB_KEY("from", Real, pbTermSchedule, from), PB_KEY("begin", Real, pbTermSchedule, begin),
+                                   PB_KEY("end", Real, pbTermSchedule, end), PB_KEYS_END};
+  pbTaskReader_Enter(r, "schedule");
+  PB_TRY(pbTaskReader_Fill(r, object, keys, s));
+  if (!json_object_get(object, "from"))
+    return pbTaskReader_Fail(r, pb_bad_input, "\"from\" is missing: the weight that the training begins with");
+  if (!(0 <= s->begin && s->begin <= s->end && s->end <= 1))
+    return pbTaskReader_Fail(r, pb_bad_input, "expected 0 <= begin <= end <= 1: shares of the updates");
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
+static pbStatus read_schedules(pbTaskReader *r, const json_t *loss, pbTrain *t) {
+  const json_t *term;
+  size_t i;
+  t->schedule = pbContext_AllocArray(r->ctx, json_array_size(loss) + 1, sizeof *t->schedule);
+  if (!t->schedule) return pbTaskReader_Fail(r, pb_no_memory, "no memory for schedules");
+
+  pbTaskReader_Enter(r, "loss");
+  json_array_foreach(loss, i, term) {
+    const json_t *object = json_object_get(term, "schedule");
+    if (!object) continue;
+
+    pbTaskReader_EnterAt(r, i);
+    pbTermSchedule *s = &t->schedule[t->schedules++];
+    *s = (pbTermSchedule){.term = (int)i, .own = t->cost.terms[i].weight, .end = 1};
+    PB_TRY(read_schedule(r, object, s));
+    pbTaskReader_Leave(r);
+  }
+  pbTaskReader_Leave(r);
+  return pb_ok;
+}
+
 // ---- train ------------------------------------------------------------------------------------------------------------
 static pbStatus read_method(pbTaskReader *r, const json_t *object, pbTrainMethod *method) {
   const char *word = NULL;
@@ -343,6 +424,27 @@ static pbStatus check_keys(pbTaskReader *r, const json_t *object, pbTrainMethod 
   return pb_ok;
 }
 
+// A number, or one that follows how well the gradients of worlds agree.
+static pbStatus read_window(pbTaskReader *r, const json_t *train, pbTrain *t) {
+  const json_t *object = json_object_get(train, "window");
+  pbTrainSettings *s = &t->settings;
+  if (!json_is_object(object)) return pbTaskReader_Key(r, train, &window_key, s);
+  if (s->method != pb_trainBptt && s->method != pb_trainShac)
+    return pbTaskReader_FailAt(r, "window", "method \"%s\" has no gradients that could agree: expected a number",
+                               pbTrainMethod_Name(s->method));
+  if (s->worlds < 2) return pbTaskReader_FailAt(r, "window", "one world agrees with none: expected two \"worlds\", or a number");
+
+  s->most = s->window;
+  s->agree = 0.5;
+  pbTaskReader_Enter(r, "window");
+  PB_TRY(pbTaskReader_Fill(r, object, window_keys, s));
+  if (!json_object_get(object, "least")) s->least = s->most < 4 ? s->most : 4;
+  if (s->least > s->most) return pbTaskReader_FailAt(r, "least", "expected no more than \"most\", which is %d", s->most);
+  pbTaskReader_Leave(r);
+  s->window = s->most;
+  return pb_ok;
+}
+
 static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   const json_t *object = json_object_get(root, "train"), *evaluate = json_object_get(object, "evaluate");
   pbTrainMethod method = pb_trainShac;
@@ -357,6 +459,7 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   t->settings = defaults(method);
   PB_TRY(pbTaskReader_Seed(r, root, &t->settings.seed));
   PB_TRY(pbTaskReader_Fill(r, object, train_keys, &t->settings));
+  PB_TRY(read_window(r, object, t));
   if (t->settings.last_noise < 0) t->settings.last_noise = t->settings.noise;
   if (method == pb_trainPpo && !(t->settings.noise > 0 && t->settings.last_noise > 0))
     return pbTaskReader_FailAt(r, "noise", "ppo learns from the noise alone: expected a positive number");
@@ -422,24 +525,36 @@ static pbStatus read_spread(pbTaskReader *r, const json_t *object, pbTrain *t) {
 static pbStatus read_terms(pbTaskReader *r, const json_t *list, const char *key, pbTermSet *set) {
   pbTaskReader_Enter(r, key);
   pbTermSet_Begin(set, r->ctx, r->model, 0);
+  r->learning = true;
   PB_TRY(pbTask_ReadLoss(r, list, set));
+  r->learning = false;
+
+  // conditions are what they are throughout
+  for (size_t i = 0; strcmp(key, "loss") != 0 && i < json_array_size(list); i++) {
+    pbTaskReader_EnterAt(r, i);
+    if (json_object_get(json_array_get(list, i), "schedule"))
+      return pbTaskReader_FailAt(r, "schedule", "only terms of the loss have one");
+    pbTaskReader_Leave(r);
+  }
   PB_TRY(pbTermSet_Finish(set));
 
   // not known of a single state of the closed loop
   if (set->uses[pb_observedControl])
     return pbTaskReader_Fail(
         r, pb_unsupported,
-        "\"control\" is what is given from outside, not what the policy puts out: observe that by a sensor, such "
-        "as actuatorfrc");
+        "\"control\" is what is given from outside, not what the policy puts out: that is \"decision\", and what comes of it "
+        "a sensor, such as actuatorfrc");
   pbTaskReader_Leave(r);
 
   return pb_ok;
 }
 
 static pbStatus read_episode(pbTaskReader *r, const json_t *root, pbTrain *t) {
-  static const char *const keys[] = {"seconds", "done", "spread", NULL};
-  const json_t *object = json_object_get(root, "episode"), *done = json_object_get(object, "done");
+  static const char *const keys[] = {"seconds", "done", "success", "spread", NULL};
+  const json_t *object = json_object_get(root, "episode"), *done = json_object_get(object, "done"),
+               *success = json_object_get(object, "success");
   pbTermSet_Begin(&t->end, r->ctx, r->model, 0);
+  pbTermSet_Begin(&t->success, r->ctx, r->model, 0);
   if (!object) return pb_ok;
 
   // how long, from where, and what ends one before its time
@@ -450,6 +565,7 @@ static pbStatus read_episode(pbTaskReader *r, const json_t *root, pbTrain *t) {
     return pbTaskReader_FailAt(r, "seconds", "expected a positive number");
   PB_TRY(read_spread(r, json_object_get(object, "spread"), t));
   if (done) PB_TRY(read_terms(r, done, "done", &t->end));
+  if (success) PB_TRY(read_terms(r, success, "success", &t->success));
   pbTaskReader_Leave(r);
 
   return pb_ok;
@@ -466,21 +582,76 @@ static bool draws_command(const pbTask *task, int command) {
   return false;
 }
 
-// What is drawn: starts and commands. A policy that listens to commands must be given some.
-static pbStatus check_draws(pbTaskReader *r, const pbTask *task) {
+// A policy that listens to commands must be given some.
+static pbStatus check_commands(pbTaskReader *r, const pbTask *task) {
   int commands = task->model->policy->commands;
-  for (int i = 0; i < task->sample.count; i++) {
-    const pbDraw *d = &task->sample.draws[i];
-    if (d->target == pb_drawParam)
-      return pbTaskReader_FailAt(r, "sample", "\"parameters\" are not drawn in training: all worlds share theirs");
-  }
-
   for (int c = 0; c < commands; c++) {
     if (!draws_command(task, c))
       return pbTaskReader_Fail(
           r, pb_bad_input, "the policy observes %d commands, and \"command\" of \"sample\" is missing or does not draw number %d",
           commands, c);
   }
+  return pb_ok;
+}
+
+// ---- parameters that are drawn ----------------------------------------------------------------------------------------
+// The model with the numbers in d->now, the task's else: an error names what cannot be.
+static pbStatus check_numbers(pbTaskReader *r, const pbTrain *t, const pbDraw *d, double *theta) {
+  memcpy(theta, t->task->theta, pbModel_ParamSize(t->task->model) * sizeof *theta);
+  pbDraw_PutParameters(d, theta);
+  return pbModel_CheckParams(r->ctx, t->task->model, theta) == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, pb_bad_input);
+}
+
+// Both ends of a law, of a normal one where it goes once in a few hundred times, or every row of a list.
+static pbStatus check_law(pbTaskReader *r, const pbTrain *t, const pbDraw *d, double *theta) {
+  int rows = d->law == pb_drawList ? d->rows : 2, width = d->together ? 1 : d->count;
+  for (int i = 0; i < rows; i++) {
+    for (int k = 0; k < d->count; k++) {
+      int from = d->together ? 0 : k;
+      if (d->law == pb_drawList) d->now[k] = d->first[i * width + from];
+      if (d->law == pb_drawUniform) d->now[k] = (i ? d->second : d->first)[from];
+      if (d->law == pb_drawNormal) d->now[k] = d->first[from] + (i ? 3 : -3) * d->second[from];
+    }
+    PB_TRY(check_numbers(r, t, d, theta));
+  }
+  return pb_ok;
+}
+
+static pbStatus check_entries(pbTaskReader *r, const pbTrain *t, const pbDraw *d) {
+  const pbPolicyModel *p = t->task->model->policy;
+  for (int k = 0; k < d->count; k++) {
+    bool policys = d->index[k] >= p->theta && d->index[k] < p->theta + p->theta_size;
+    if (policys && t->settings.method == pb_trainPpo)
+      return pbTaskReader_Fail(r, pb_unsupported, "ppo knows one policy, whose numbers are not drawn");
+    for (int i = 0; i < t->ramps; i++) {
+      if (t->ramp[i].at == d->index[k])
+        return pbTaskReader_Fail(r, pb_bad_input, "component %d is moved by \"ramps\" of \"train\": expected one of both", k);
+    }
+  }
+  return pb_ok;
+}
+
+static pbStatus check_drawn(pbTaskReader *r, const pbTrain *t) {
+  const pbTask *task = t->task;
+  double *theta = pbContext_AllocArray(r->ctx, pbModel_ParamSize(task->model) + 1, sizeof *theta);
+  if (!theta) return pbTaskReader_Fail(r, pb_no_memory, "no memory for draws");
+
+  pbStatus status = pb_ok;
+  size_t number = 0;
+  pbTaskReader_Enter(r, "sample");
+  pbTaskReader_Enter(r, "parameters");
+  for (int i = 0; i < task->sample.count && status == pb_ok; i++) {
+    const pbDraw *d = &task->sample.draws[i];
+    if (d->target != pb_drawParam) continue;
+    pbTaskReader_EnterAt(r, number++);
+    status = check_entries(r, t, d);
+    if (status == pb_ok) status = check_law(r, t, d, theta);
+    if (status == pb_ok) pbTaskReader_Leave(r);
+  }
+  pbContext_Free(r->ctx, theta);
+  PB_TRY(status);
+  pbTaskReader_Leave(r);
+  pbTaskReader_Leave(r);
   return pb_ok;
 }
 
@@ -516,8 +687,10 @@ static pbStatus check_all_controls(pbTaskReader *r, const json_t *root) {
 // ---- the whole --------------------------------------------------------------------------------------------------------
 static pbStatus read_learning(pbTaskReader *r, const json_t *root, pbTrain *t) {
   PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));
+  PB_TRY(read_schedules(r, json_object_get(root, "loss"), t));
   PB_TRY(read_train(r, root, t));
-  return read_episode(r, root, t);
+  PB_TRY(read_episode(r, root, t));
+  return check_drawn(r, t);
 }
 
 static pbTrain *create(pbContext *ctx) {
@@ -555,7 +728,7 @@ static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task)
   if (!pbModel_PolicyInfo(task->model, &info) || !pbPolicy_Text(task->model))
     return pbTaskReader_Fail(r, pb_bad_input, "\"policy\" is missing");
   PB_TRY(pbTask_ReadSample(r, root, task));
-  PB_TRY(check_draws(r, task));
+  PB_TRY(check_commands(r, task));
   if (!json_object_get(root, "loss")) return pbTaskReader_Fail(r, pb_bad_input, "\"loss\" is missing");
 
   PB_TRY(read_learning(r, root, t));
@@ -582,7 +755,7 @@ pbStatus pbTrain_Load(pbContext *ctx, const char *path, const char *allow_root, 
 pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *options, pbTrainResult *result) {
   static const pbTrainOptions none;
   if (!options) options = &none;
-  pbTrainFile file = {{train->ctx, options->state_file, train->task->made_from}, train->settings.updates};
+  pbTrainFile file = {{train->ctx, options->state_file, train->task->made_from}, train};
   pbRunStore kept = pbTrainFile_Store(&file);
   pbStatus status = pbTrain_Loop(train, options, options->state_file ? &kept : NULL, result);
 

@@ -12,14 +12,9 @@ const char *pbTrainNews_Say(const pbTrainNews *news, char *text, size_t size) {
 
   // nothing is known before the first update
   if (isfinite(news->cost)) n += snprintf(text + n, size - (size_t)n, ", loss %.5g", news->cost);
-  if (isfinite(news->score)) snprintf(text + n, size - (size_t)n, ", evaluated %.5g", news->score);
+  if (isfinite(news->score)) n += snprintf(text + n, size - (size_t)n, ", evaluated %.5g", news->score);
+  if (isfinite(news->agreement)) snprintf(text + n, size - (size_t)n, ", agreement %.2f at %d", news->agreement, news->window);
   return text;
-}
-
-const char *pbTrainRow_Name(int column) {
-  static const char *const names[PB_TRAIN_COLUMNS] = {"update",       "robot_steps", "loss",  "gradient_norm",
-                                                      "critic_error", "evaluated",   "alive", "dropped"};
-  return column >= 0 && column < PB_TRAIN_COLUMNS ? names[column] : NULL;
 }
 
 static void write_number(FILE *out, double value) {
@@ -33,17 +28,34 @@ static void write_number(FILE *out, double value) {
   fputs(text, out);
 }
 
+// In quotes where it has a comma or a quote of its own.
+static void write_name(FILE *out, const char *name) {
+  if (!strpbrk(name, ",\"\n")) {
+    fputs(name, out);
+    return;
+  }
+
+  fputc('"', out);
+  for (; *name; name++) {
+    if (*name == '"') fputc('"', out);
+    fputc(*name, out);
+  }
+  fputc('"', out);
+}
+
 void pbTrain_Table(const pbTrain *train, FILE *out) {
-  for (int k = 0; k < PB_TRAIN_COLUMNS; k++) fprintf(out, "%s%s", k ? "," : "", pbTrainRow_Name(k));
+  int columns = pbTrain_ColumnCount(train);
+  char name[160];
+  for (int k = 0; k < columns; k++) {
+    if (k) fputc(',', out);
+    write_name(out, pbTrain_ColumnName(train, k, name, sizeof name));
+  }
   fputc('\n', out);
 
-  const pbTrainRow *rows = pbTrain_Rows(train);
   for (int i = 0; i < pbTrain_RowCount(train); i++) {
-    double row[PB_TRAIN_COLUMNS];
-    memcpy(row, &rows[i], sizeof row);
-    for (int k = 0; k < PB_TRAIN_COLUMNS; k++) {
+    for (int k = 0; k < columns; k++) {
       if (k) fputc(',', out);
-      write_number(out, row[k]);
+      write_number(out, pbTrain_Number(train, i, k));
     }
     fputc('\n', out);
   }

@@ -9,34 +9,43 @@
 #include "io/view/scene.h"
 
 enum { MOST_POINTS = 2000, CURVE_ROOM = MOST_POINTS + 2, MOST_STEPS = 1000000, FRAMES_PER_SECOND = 120 };
-enum { EVALUATED = 5 };  // of the columns
+enum { EVALUATED = 5, WINDOW = 8, DROPPED = 9, NAME_ROOM = 200 };  // of the columns
 
 // Columns of a row, as the CSV has them, in words.
-static const char *const titles[PB_TRAIN_COLUMNS] = {
-    [2] = "loss a decision, mean over the worlds", [3] = "norm of the gradient",
-    [4] = "mean squared error of the critic",      [EVALUATED] = "loss a decision, mean over evaluated episodes",
-    [6] = "share of them that last to the end",    [7] = "worlds that diverged"};
-
-static double column(const pbTrainRow *row, int k) {
-  double values[PB_TRAIN_COLUMNS];
-  memcpy(values, row, sizeof values);
-  return values[k];
-}
+static const char *const titles[PB_TRAIN_COLUMNS] = {[2] = "loss a decision, mean over the worlds",
+                                                     [3] = "norm of the gradient",
+                                                     [4] = "mean squared error of the critic",
+                                                     [EVALUATED] = "loss a decision, mean over evaluated episodes",
+                                                     [6] = "share of them that last to the end",
+                                                     [7] = "agreement of the worlds' gradients",
+                                                     [WINDOW] = "window in use, decisions",
+                                                     [DROPPED] = "worlds that diverged",
+                                                     [10] = "s up to their end, mean",
+                                                     [11] = "share of them that are a success"};
 
 // ---- curves -----------------------------------------------------------------------------------------------------------
-// A column over the updates, as far as it has numbers; of very many every so many. Worlds that diverged only where some did.
-static pbCurve make_curve(const pbTrain *train, int k, const double *first, double *x, double *y) {
+static bool windows_change(const pbTrain *train) {
   const pbTrainRow *rows = pbTrain_Rows(train);
-  pbCurve curve = {.name = titles[k], .x = x, .y = y};
+  for (int i = 1; i < pbTrain_RowCount(train); i++) {
+    if (rows[i].window != rows[0].window) return true;
+  }
+  return false;
+}
+
+// A column over the updates, as far as it has numbers; of very many every so many. Worlds that diverged only where some did,
+// windows where they changed.
+static pbCurve make_curve(const pbTrain *train, int k, const char *name, const double *first, double *x, double *y) {
+  pbCurve curve = {.name = name, .x = x, .y = y};
   int numbers = 0, seen = 0;
   double largest = 0;
 
   for (int i = 0; i < pbTrain_RowCount(train); i++) {
-    double value = column(&rows[i], k);
+    double value = pbTrain_Number(train, i, k);
     numbers += isfinite(value);
     largest = value > largest ? value : largest;
   }
-  if (k == PB_TRAIN_COLUMNS - 1 && largest == 0) return curve;
+  if (k == DROPPED && largest == 0) return curve;
+  if (k == WINDOW && !windows_change(train)) return curve;
 
   // before the first update
   if (first && isfinite(*first)) {
@@ -46,13 +55,13 @@ static pbCurve make_curve(const pbTrain *train, int k, const double *first, doub
 
   int every = (numbers - 1) / MOST_POINTS + 1;
   for (int i = 0; i < pbTrain_RowCount(train); i++) {
-    double value = column(&rows[i], k);
+    double value = pbTrain_Number(train, i, k);
     if (!isfinite(value)) continue;
     bool shown = seen % every == 0 || seen + 1 == numbers;
     seen++;
     if (!shown) continue;
 
-    x[curve.count] = rows[i].update;
+    x[curve.count] = pbTrain_Rows(train)[i].update;
     y[curve.count++] = value;
   }
   return curve;
@@ -65,13 +74,22 @@ typedef struct Episode {
   const pbTrainResult *result;
   pbScene scene;
   pbSimulation s;
-  double *x0, *control, *command, *pos, *quat, *vel;
+  double *x0, *control, *command, *pos, *quat, *vel, *theta;
   int ncommand;
 } Episode;
 
 static bool take(pbContext *ctx, long count, double **out) {
   *out = pbContext_Alloc(ctx, ((size_t)count + 1) * sizeof **out);
   return *out;
+}
+
+// The parameters that were drawn for the episode.
+static pbStatus take_theta(Episode *e) {
+  size_t count = pbModel_ParamSize(e->s.model);
+  if (!take(e->ctx, (long)count, &e->theta)) return pbScene_NoMemory(e->ctx);
+  memcpy(e->theta, e->s.theta, count * sizeof *e->theta);
+  e->s.theta = e->theta;
+  return pbTrain_EvaluationTheta(e->train, 0, e->theta);
 }
 
 // Mocap bodies along the episode's path, or none where they are the model's.
@@ -94,9 +112,9 @@ static pbStatus begin_episode(Episode *e) {
   if (!room) return pbScene_NoMemory(e->ctx);
   PB_TRY(take_path(e));
 
-  // nothing but the policy's own controls; the same commands throughout
+  // nothing but the policy's own controls, in the episode's world and by its commands; without its pushes
   pbTrain_EvaluationStart(e->train, 0, e->x0, e->command);
-  for (long k = width; k < steps * width; k++) e->command[k] = e->command[k - width];
+  pbTrain_EvaluationCommand(e->train, 0, (int)steps, e->command);
   e->s.x0 = e->x0;
   e->s.input.ctrl = e->control;
   e->s.input.command = e->command;
@@ -109,7 +127,7 @@ static pbStatus begin_episode(Episode *e) {
 }
 
 static void end_episode(Episode *e) {
-  double *memory[] = {e->x0, e->control, e->command, e->pos, e->quat, e->vel};
+  double *memory[] = {e->x0, e->control, e->command, e->pos, e->quat, e->vel, e->theta};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) pbContext_Free(e->ctx, memory[i]);
   pbScene_End(&e->scene);
 }
@@ -122,6 +140,9 @@ static void put_summary(const Episode *e, FILE *out) {
   fprintf(out, "%s, %d updates, %.4g robot-steps\n", pbTrainMethod_Name(pbTrain_Method(train)), result->updates, result->steps);
   fprintf(out, "loss a decision, mean over training starts: %.6g at the start, %.6g after update %d\n", result->first_score,
           result->score, result->best_update);
+  fprintf(out, "of these episodes %.0f %% last to the end, %.3g s in the mean", 100 * result->alive, result->length);
+  if (isfinite(result->success)) fprintf(out, ", and %.0f %% are a success", 100 * result->success);
+  fputc('\n', out);
   if (result->dropped > 0) fprintf(out, "%.0f worlds diverged, and were begun anew\n", result->dropped);
 
   fprintf(out, "to be seen: the policy of update %d from the first of these starts", result->best_update);
@@ -171,13 +192,33 @@ static pbStatus play(Episode *e, pbSidePanel *panel, const char *file, pbStepNot
   return put_page(e, NULL, panel, file, out);
 }
 
-static pbStatus make_page(Episode *e, double *numbers, const char *file, pbStepNotes *notes, FILE *out) {
-  pbCurve curves[PB_TRAIN_COLUMNS];
+// Memory of the curves: points and names of every column that may be one.
+typedef struct Curves {
+  pbCurve *curve;
+  double *numbers;
+  char *names;
+} Curves;
+
+// A term of the loss is told by its column's name, all else in words.
+static const char *title_of(const pbTrain *train, int k, char *name) {
+  if (k < PB_TRAIN_COLUMNS) return titles[k];
+  return pbTrain_ColumnName(train, k, name, NAME_ROOM);
+}
+
+// What terms cost apart from one another is of interest where there are several.
+static int shown_columns(const pbTrain *train) {
+  int columns = pbTrain_ColumnCount(train);
+  return columns > PB_TRAIN_COLUMNS + 2 ? columns : PB_TRAIN_COLUMNS;
+}
+
+static pbStatus make_page(Episode *e, const Curves *memory, const char *file, pbStepNotes *notes, FILE *out) {
+  pbCurve *curves = memory->curve;
   pbSidePanel panel = {.title = "Training", .axis = "update", .curve = curves};
-  for (int k = 0; k < PB_TRAIN_COLUMNS; k++) {
-    if (!titles[k]) continue;
-    double *x = numbers + (size_t)2 * CURVE_ROOM * (size_t)k;
-    curves[panel.curves] = make_curve(e->train, k, k == EVALUATED ? &e->result->first_score : NULL, x, x + CURVE_ROOM);
+  for (int k = 0; k < shown_columns(e->train); k++) {
+    const char *title = title_of(e->train, k, memory->names + (size_t)k * NAME_ROOM);
+    if (!title) continue;
+    double *x = memory->numbers + (size_t)2 * CURVE_ROOM * (size_t)k;
+    curves[panel.curves] = make_curve(e->train, k, title, k == EVALUATED ? &e->result->first_score : NULL, x, x + CURVE_ROOM);
     panel.curves += curves[panel.curves].count > 0;
   }
 
@@ -195,12 +236,19 @@ static pbStatus show(Episode *e, const pbModel *looks, const char *task, const c
   long steps = pbTrain_EpisodeSteps(e->train);
   e->ncommand = pbModel_PolicyInfo(e->s.model, &policy) ? policy.commands : 0;
   e->s.steps = steps < MOST_STEPS ? steps : MOST_STEPS;
-  double *numbers = pbContext_Alloc(e->ctx, (size_t)2 * CURVE_ROOM * PB_TRAIN_COLUMNS * sizeof *numbers);
+  size_t columns = (size_t)shown_columns(e->train);
+  Curves memory = {.curve = pbContext_Alloc(e->ctx, columns * sizeof *memory.curve),
+                   .numbers = pbContext_Alloc(e->ctx, 2 * CURVE_ROOM * columns * sizeof *memory.numbers),
+                   .names = pbContext_Alloc(e->ctx, columns * NAME_ROOM)};
+  bool room = memory.curve && memory.numbers && memory.names;
 
-  pbStatus status =
-      pbScene_Of(e->ctx, &(pbShown){.model = e->s.model, .theta = e->s.theta, .looks = looks, .path = task}, &e->scene);
-  if (status == pb_ok) status = numbers ? make_page(e, numbers, file, notes, out) : pbScene_NoMemory(e->ctx);
-  pbContext_Free(e->ctx, numbers);
+  pbStatus status = take_theta(e);
+  if (status == pb_ok)
+    status = pbScene_Of(e->ctx, &(pbShown){.model = e->s.model, .theta = e->s.theta, .looks = looks, .path = task}, &e->scene);
+  if (status == pb_ok) status = room ? make_page(e, &memory, file, notes, out) : pbScene_NoMemory(e->ctx);
+  pbContext_Free(e->ctx, memory.curve);
+  pbContext_Free(e->ctx, memory.numbers);
+  pbContext_Free(e->ctx, memory.names);
   end_episode(e);
   return status;
 }

@@ -400,14 +400,26 @@ static pbStatus train(Training *t) {
 // (names of the columns, rows as bytes, warnings in lines)
 static PyObject *curves(const Training *t) {
   PyObject *names = PyList_New(0);
-  for (int k = 0; names && pbTrainRow_Name(k); k++) {
-    PyObject *name = PyUnicode_FromString(pbTrainRow_Name(k));
+  char text[160];
+  int columns = pbTrain_ColumnCount(t->train), count = pbTrain_RowCount(t->train);
+  for (int k = 0; names && k < columns; k++) {
+    PyObject *name =
+        PyUnicode_DecodeUTF8(pbTrain_ColumnName(t->train, k, text, sizeof text), (Py_ssize_t)strlen(text), "replace");
     if (!name || PyList_Append(names, name) != 0) Py_CLEAR(names);
     Py_XDECREF(name);
   }
   if (!names) return NULL;
-  Py_ssize_t bytes = (Py_ssize_t)pbTrain_RowCount(t->train) * (Py_ssize_t)sizeof(pbTrainRow);
-  return Py_BuildValue("NNs", names, pyMemory_Copy(pbTrain_Rows(t->train), (size_t)bytes), t->warned);
+
+  size_t numbers = (size_t)count * (size_t)columns;
+  double *row = PyMem_Malloc((numbers + 1) * sizeof *row);
+  if (!row) {
+    Py_DECREF(names);
+    return PyErr_NoMemory();
+  }
+  for (size_t i = 0; i < numbers; i++) row[i] = pbTrain_Number(t->train, (int)(i / (size_t)columns), (int)(i % (size_t)columns));
+  PyObject *result = Py_BuildValue("NNs", names, pyMemory_Copy(row, numbers * sizeof *row), t->warned);
+  PyMem_Free(row);
+  return result;
 }
 
 // (path, output, policy, roots, seed, threads, fresh, progress)

@@ -275,8 +275,8 @@ def train(task: Task, output: Path, *, seed: int | None = None, threads: int | N
     """Train the policy of a task over many worlds. Writes OUTPUT.npz, the best policy, its curves OUTPUT.csv and the page OUTPUT.html.
 
     task: a path or a dict with "policy", "episode" and "train" (docs/policies.md); policy: weights to begin with; the rest as of optimize.
-    Returns the curves as a structured array, a row for each update; an interrupted run goes on with the same call. Raises ArgumentError where
-    output does not end in .npz, InputError with file, place and reason.
+    Returns the curves as a structured array, a row for each update with the columns of OUTPUT.csv; an interrupted run goes on with the same call.
+    Raises ArgumentError where output does not end in .npz, InputError with file, place and reason.
     """
     target = path_of(output, "output")
     if not target.endswith(".npz"):

@@ -67,7 +67,8 @@ static pbStatus create_worker(pbBatch *b, int index, const pbCapacity *capacity)
 
   // Parameters of one world, where they differ.
   k->theta = pbContext_AllocArray(b->ctx, b->own_count > 0 ? b->ntheta : 0, sizeof(double));
-  if (!k->theta) return pb_no_memory;
+  k->theta_left = pbContext_AllocArray(b->ctx, b->own_given ? b->ntheta : 0, sizeof(double));
+  if (!k->theta || !k->theta_left) return pb_no_memory;
   if (!goes_together(b)) return pb_ok;
 
   // Worlds of a group side by side.
@@ -85,6 +86,7 @@ static void destroy_worker(pbBatch *b, pbBatchWorker *k) {
   pbPolicyPack_Destroy(k->pack);
   pbContext_Destroy(k->ctx);
   pbContext_Free(b->ctx, k->theta);
+  pbContext_Free(b->ctx, k->theta_left);
 }
 
 // ---- worlds -------------------------------------------------------------------------------------------------------------
@@ -199,6 +201,7 @@ pbStatus pbBatch_Create(pbContext *ctx, const pbModel *model, const pbBatchOptio
   b->budget = options->budget;
   b->partial = options->partial;
   b->shared_inputs = options->shared_inputs;
+  b->own_given = options->own_given;
   read_model(b, model);
 
   pbStatus status = create(b, options);

@@ -36,19 +36,26 @@ typedef struct pbBatchWorker {  // what a thread has
   int planned_world;          // which it has run last, -1: none
   int slots;                  // 1, or PB_PACK where worlds of a group go together
   pbPolicyPack *pack;
-  int group, packed;  // group of the worlds in the slots, -1: none; how many they are
-  atomic_int at;      // steps of the call that the world at hand has come to, for progress
-  int sweep, sweeps;  // 2: it is run again before its derivative, and which of both this is
-  double *theta;      // ParamSize, of the world at hand, where worlds have own values
-  bool filled;        // it has the shared values of this call
+  int group, packed;   // group of the worlds in the slots, -1: none; how many they are
+  atomic_int at;       // steps of the call that the world at hand has come to, for progress
+  int sweep, sweeps;   // 2: it is run again before its derivative, and which of both this is
+  double *theta;       // ParamSize, of the world at hand, where worlds have own values
+  double *theta_left;  // likewise, before a new start that has others
+  int pulled, part;    // of the gradient at hand: the world, and in which part of its tape it is
+  bool filled;         // it has the shared values of this call
 } pbBatchWorker;
+
+// What acts on the worlds of a training beside inputs (pbRollout.kick, noise): (worlds, steps, nv), (worlds, steps, observed).
+typedef struct pbDisturbance {
+  const double *kick, *noise;
+} pbDisturbance;
 
 struct pbBatch {
   pbContext *ctx;
   const pbModel *model;
   pbPool *pool;
   int threads, worlds, steps, restarts;
-  bool shared_inputs;
+  bool shared_inputs, own_given;
   size_t budget;
   bool thin, partial;  // worlds have no tapes of their own; those that failed have derivatives
   int nx, n, nu, nv, na, ns, nbody, nsite, ncommand, nmocap, nobservation;
@@ -75,10 +82,13 @@ struct pbBatch {
   size_t own_size, constant_size;
   double *own_value, *constant_value;  // (worlds, own_size), (worlds, constant_size)
   bool *pulled;                        // ntheta: entries that the gradient of the constants goes on to
+  double *part_value;                  // (worlds, restarts + 1, own_size + constant_size): from each new start on, if given
   bool pulls_constants;                // some entry of those is one that constants are read from
   bool *derived;                       // (worlds): its constants are its own
 
   pbGroupSum sum;  // of gradients by what worlds share
+
+  pbDisturbance disturbance;
 
   // The call at hand, or the last rollout.
   const double *theta;
@@ -118,6 +128,10 @@ void pbBatch_Watch(pbBatch *b, bool on);
 // Every rollout that a thread has, by number; NULL past the last.
 pbRollout *pbBatch_RolloutAt(const pbBatchWorker *worker, int index);
 
+// ---- derivative.c: pbBatch_Vjp, told of each world at marks: of those that fail afterwards, too.
+PB_NODISCARD pbStatus pbBatch_VjpMarked(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *options,
+                                        const pbBatchGradient *gradient, const pbPullMarks *marks);
+
 // ---- pack.c: the worlds of a group step by step, so that a policy's functions are called once for all of them -----------------
 // Whether they can, in the call at hand.
 bool pbBatch_Packs(const pbBatch *b);
@@ -137,6 +151,12 @@ PB_NODISCARD pbStatus pbBatch_CreateOwn(pbBatch *b, const pbBatchOptions *option
 void pbBatch_DestroyOwn(pbBatch *b);
 // Parameters of a world, in the worker's memory where it has own ones.
 const double *pbBatch_ThetaOf(pbBatchWorker *worker, int world);
+// The same at the beginning of a part from step `first` on: where its own values are others than before, the rollout is told what
+// they were, and derived constants follow. NotePart: after the part has begun.
+PB_NODISCARD pbStatus pbBatch_EnterPart(pbBatchWorker *worker, pbRollout *r, int world, int first, const double **theta);
+void pbBatch_NotePart(pbBatch *b, int world);
+// Before a gradient: passing new starts on its way back it finds the values of the parts before them.
+void pbBatch_PullParts(pbBatchWorker *worker, pbRollout *r, int world);
 // A world's gradient by all of theta: what own values have of it is added to `own` (own_size; NULL: not wanted) and taken out.
 PB_NODISCARD pbStatus pbBatch_PullOwn(pbBatchWorker *worker, int world, double *theta_bar, double *own);
 // A world's direction of theta: the shared one (NULL: zero) with its own values' in it.
@@ -144,6 +164,9 @@ PB_NODISCARD pbStatus pbBatch_PushOwn(pbBatchWorker *worker, int world, const do
                                       double *direction);
 
 // ---- forward.c ----------------------------------------------------------------------------------------------------------
+// Of rollouts from here on; not with tapes that worlds have no memory for.
+void pbBatch_Disturb(pbBatch *b, const pbDisturbance *disturbance);
+void pbBatch_DisturbWorld(const pbBatch *b, pbRollout *r, int world, int steps);
 // A world's part of arrays of inputs of `steps` steps, and of one of them.
 pbRolloutInput pbBatch_InputOf(const pbBatch *b, int world, int steps);
 size_t pbBatch_InputSize(const pbBatch *b, int width, int steps);

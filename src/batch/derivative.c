@@ -36,6 +36,7 @@ typedef struct Pull {
   const pbRolloutBar *bar;
   const pbVjpOptions *options;
   pbCertificate *certificate;
+  const pbPullMarks *marks;
   double *own;
   const pbBatchSecond *second;  // of second derivatives, whose results are handed out likewise
   Part part[part_count];
@@ -123,6 +124,8 @@ static void resume(pbBatchWorker *k, pbBatchSlot *slot, int world) {
   pbBatch *b = k->batch;
   pbRolloutInput input = pbBatch_InputOf(b, world, b->tape_steps);
   pbTrack_Resume(slot->rollout, &b->track[world], b->tape_steps, pbBatch_ThetaOf(k, world), &input);
+  pbBatch_PullParts(k, slot->rollout, world);
+  pbBatch_DisturbWorld(b, slot->rollout, world, b->tape_steps);
 }
 
 // A world with its tape: its own, or run again, as far as it came.
@@ -194,15 +197,21 @@ static pbStatus hand_out(pbBatchWorker *k, const pbBatchSlot *slot, const pbRoll
 static pbStatus pull_world(pbBatchWorker *k, int world, const void *user) {
   const Pull *p = user;
   pbBatchSlot *slot = k->slot;
-  const pbRolloutGradient g = gradient_in(slot, p->part);
   pbRolloutBar bar = bar_of(k->batch, p->bar, world);
   pbVjpOptions options = options_of(p, world);
+  pbPulling pulling = {.bar = &bar,
+                       .options = &options,
+                       .gradient = gradient_in(slot, p->part),
+                       .certificate = p->certificate ? &p->certificate[world] : NULL,
+                       .marks = p->marks,
+                       .world = world};
+  double *theta_bar = pulling.gradient.theta;
 
   pbRollout *r;
   PB_TRY(reach(k, world, &r));
-  PB_TRY(pbRollout_Vjp(r, &bar, &options, &g, p->certificate ? &p->certificate[world] : NULL));
+  PB_TRY(pbRollout_Pull(r, &pulling));
   slot->world = world;
-  return hand_out(k, slot, r, world, p, g.theta);
+  return hand_out(k, slot, r, world, p, theta_bar);
 }
 
 // The worlds of a group, step by step.
@@ -220,7 +229,9 @@ static void pull_pack(pbBatchWorker *k, const void *user) {
     pulling[i] = (pbPulling){.bar = &bar[i],
                              .options = &options[i],
                              .gradient = gradient_in(s, p->part),
-                             .certificate = p->certificate ? &p->certificate[s->world] : NULL};
+                             .certificate = p->certificate ? &p->certificate[s->world] : NULL,
+                             .marks = p->marks,
+                             .world = s->world};
     resume(k, s, s->world);
     pbBatch_SetSlot(k, s, pbRollout_BeginVjp(s->rollout, &pulling[i]));
   }
@@ -304,20 +315,35 @@ static pbStatus check_restarts(const pbBatch *b, const char *what) {
   return pbContext_Fail(b->ctx, pb_unsupported, "%s of a rollout with new starts on the way", what);
 }
 
-pbStatus pbBatch_Vjp(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient,
-                     pbCertificate *certificate) {
+static pbStatus pull_tape(Pull *p, const pbBatchGradient *gradient) {
+  pbBatch *b = p->batch;
   pbBatchGradient none = {0};
   if (!gradient) gradient = &none;
   PB_TRY(pbBatch_BeginTape(b, "backward"));
-  PB_TRY(check_bar(b, bar));
+  if (gradient->own && b->own_given)
+    return pbContext_Fail(b->ctx, pb_bad_argument,
+                          "own values are given (pbBatchOptions.own_given): there is no gradient by them");
+  PB_TRY(check_bar(b, p->bar));
 
-  Pull p = {.batch = b, .bar = bar, .options = options, .certificate = certificate, .own = gradient->own};
-  place_parts(b, gradient, &p);
-  PB_TRY(check_shared(b, &p));
-  if (is_checked(&p)) PB_TRY(check_restarts(b, "spot checks"));
-  p.packs = goes_in_packs(&p);  // asked before there are threads: it looks into a worker's scratch
-  pull_all(&p);
+  p->own = gradient->own;
+  place_parts(b, gradient, p);
+  PB_TRY(check_shared(b, p));
+  if (is_checked(p)) PB_TRY(check_restarts(b, "spot checks"));
+  p->packs = goes_in_packs(p);  // asked before there are threads: it looks into a worker's scratch
+  pull_all(p);
   return pbBatch_End(b);
+}
+
+pbStatus pbBatch_Vjp(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient,
+                     pbCertificate *certificate) {
+  Pull p = {.batch = b, .bar = bar, .options = options, .certificate = certificate};
+  return pull_tape(&p, gradient);
+}
+
+pbStatus pbBatch_VjpMarked(pbBatch *b, const pbRolloutBar *bar, const pbVjpOptions *options, const pbBatchGradient *gradient,
+                           const pbPullMarks *marks) {
+  Pull p = {.batch = b, .bar = bar, .options = options, .marks = marks};
+  return pull_tape(&p, gradient);
 }
 
 // ---- forward derivatives --------------------------------------------------------------------------------------------------

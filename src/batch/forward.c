@@ -177,6 +177,17 @@ static const double *reached(const pbRollout *r, pbStatus status, int done, cons
   return done > job->first ? r->x_before : NULL;
 }
 
+void pbBatch_Disturb(pbBatch *b, const pbDisturbance *disturbance) {
+  PB_ASSERT(!b->thin);
+  b->disturbance = *disturbance;
+}
+
+void pbBatch_DisturbWorld(const pbBatch *b, pbRollout *r, int world, int steps) {
+  const pbPolicyModel *p = b->model->policy;
+  r->kick = pbBatch_Row(b->disturbance.kick, world, (size_t)steps * (size_t)b->nv);
+  r->noise = pbBatch_Row(b->disturbance.noise, world, (size_t)steps * (size_t)(p ? p->observed : 0));
+}
+
 static pbTrack *track_of(const pbBatch *b, pbBatchSlot *slot, int world) {
   return b->tape_steps >= 0 && !b->thin ? &b->track[world] : &slot->bare;
 }
@@ -209,8 +220,12 @@ static pbStatus roll(pbBatchWorker *k, int world, const Roll *job, pbRolloutOutp
   pbRollout *r = k->slot->rollout;
   pbRolloutInput input = pbBatch_InputOf(k->batch, world, job->steps);
 
+  const double *theta;
   pbRollout_Lend(r, track_of(k->batch, k->slot, world), job->steps);
-  PB_TRY(pbRollout_BeginForward(r, pbBatch_ThetaOf(k, world), state_of(k->batch, world), &input, job->first, output));
+  pbBatch_DisturbWorld(k->batch, r, world, job->steps);
+  PB_TRY(pbBatch_EnterPart(k, r, world, job->first, &theta));
+  PB_TRY(pbRollout_BeginForward(r, theta, state_of(k->batch, world), &input, job->first, output));
+  pbBatch_NotePart(k->batch, world);
   for (int step = job->first; step < job->last; step++) PB_TRY(pbRollout_ForwardStep(r, step, output));
   return pbRollout_EndForward(r, job->last, output);
 }
@@ -235,6 +250,7 @@ static void roll_pack(pbBatchWorker *k, const void *user) {
     pbRolloutInput input = pbBatch_InputOf(b, s->world, job->steps);
     output[s - k->slot] = outputs_of(b, job, s->world);
     pbRollout_Lend(s->rollout, track_of(b, s, s->world), job->steps);
+    pbBatch_DisturbWorld(b, s->rollout, s->world, job->steps);
     const double *x = state_of(b, s->world);
     pbBatch_SetSlot(k, s, pbRollout_BeginForward(s->rollout, b->theta, x, &input, job->first, &output[s - k->slot]));
   }

@@ -78,7 +78,9 @@ pbStatus pbBatch_CreateOwn(pbBatch *b, const pbBatchOptions *options) {
   b->own_value = pbContext_AllocArray(b->ctx, worlds, b->own_size * sizeof(double));
   b->constant_value = pbContext_AllocArray(b->ctx, worlds, b->constant_size * sizeof(double));
   b->pulled = pbContext_AllocArray(b->ctx, b->ntheta, sizeof *b->pulled);
-  if (!b->own_value || !b->constant_value || !b->pulled) return pb_no_memory;
+  size_t parts = b->own_given ? (size_t)b->restarts + 1 : 0;
+  b->part_value = pbContext_AllocArray(b->ctx, worlds, parts * (b->own_size + b->constant_size) * sizeof(double));
+  if (!b->own_value || !b->constant_value || !b->part_value || !b->pulled) return pb_no_memory;
 
   for (size_t w = 0; w < worlds; w++)
     gather(b->own, b->own_count, pbModel_DefaultParams(b->model), b->own_value + w * b->own_size);
@@ -87,7 +89,7 @@ pbStatus pbBatch_CreateOwn(pbBatch *b, const pbBatchOptions *options) {
 }
 
 void pbBatch_DestroyOwn(pbBatch *b) {
-  void *all[] = {b->own, b->constant, b->derived, b->own_value, b->constant_value, b->pulled};
+  void *all[] = {b->own, b->constant, b->derived, b->own_value, b->constant_value, b->part_value, b->pulled};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(b->ctx, all[i]);
 }
 
@@ -148,6 +150,65 @@ static pbStatus derive_world(pbBatchWorker *k, int world, const void *user) {
   return pb_ok;
 }
 
+// ---- of the parts of a rollout: new starts may have others -----------------------------------------------------------------
+static double *part_at(const pbBatch *b, int world, int part) {
+  size_t size = b->own_size + b->constant_size, parts = (size_t)b->restarts + 1;
+  PB_ASSERT(part >= 0 && part <= b->restarts);
+  return b->part_value + ((size_t)world * parts + (size_t)part) * size;
+}
+
+// Which part of its tape a world is in: without one, all that counts is the last.
+static int present_part(const pbBatch *b, int world) { return b->tape_steps >= 0 && b->track ? b->track[world].restarts : 0; }
+
+static void put_part(const pbBatch *b, int world, int part, double *theta) {
+  const double *row = part_at(b, world, part);
+  scatter(b->own, b->own_count, row, theta);
+  if (b->derived[world]) scatter(b->constant, b->constant_count, row + b->own_size, theta);
+}
+
+pbStatus pbBatch_EnterPart(pbBatchWorker *k, pbRollout *r, int world, int first, const double **theta) {
+  pbBatch *b = k->batch;
+  r->theta_left = NULL;
+  *theta = pbBatch_ThetaOf(k, world);
+  if (!b->own_given || first == 0) return pb_ok;
+
+  int part = present_part(b, world);
+  const double *own = b->own_value + (size_t)world * b->own_size;
+  if (memcmp(part_at(b, world, part), own, b->own_size * sizeof *own) == 0) return pb_ok;
+
+  // what is left had those that are noted
+  memcpy(k->theta_left, b->theta, b->ntheta * sizeof *k->theta_left);
+  put_part(b, world, part, k->theta_left);
+  r->theta_left = k->theta_left;
+  if (!b->derived[world]) return pb_ok;
+  PB_TRY(derive_world(k, world, NULL));
+  *theta = pbBatch_ThetaOf(k, world);
+  return pb_ok;
+}
+
+void pbBatch_NotePart(pbBatch *b, int world) {
+  if (!b->own_given) return;
+  double *row = part_at(b, world, present_part(b, world));
+  memcpy(row, b->own_value + (size_t)world * b->own_size, b->own_size * sizeof *row);
+  memcpy(row + b->own_size, b->constant_value + (size_t)world * b->constant_size, b->constant_size * sizeof *row);
+}
+
+// What the part behind a new start says goes to where it comes from before the values are others.
+static pbStatus pull_before(void *user, int part, double *theta_bar) {
+  pbBatchWorker *k = user;
+  if (theta_bar) PB_TRY(pbBatch_PullOwn(k, k->pulled, theta_bar, NULL));
+  k->part = part;
+  put_part(k->batch, k->pulled, part, k->theta);
+  return pb_ok;
+}
+
+void pbBatch_PullParts(pbBatchWorker *k, pbRollout *r, int world) {
+  k->pulled = world;
+  k->part = present_part(k->batch, world);
+  r->pull_before = k->batch->own_given ? pull_before : NULL;
+  r->pull_before_user = k;
+}
+
 pbStatus pbBatch_Derive(pbBatch *b, const double *theta, const int *ids, int count) {
   if (b->own_count == 0)
     return pbContext_Fail(b->ctx, pb_bad_argument,
@@ -167,6 +228,7 @@ pbStatus pbBatch_PullOwn(pbBatchWorker *k, int world, double *theta_bar, double 
   if (b->own_count == 0) return pb_ok;
   if (b->derived[world] && b->pulls_constants) {
     put_own(b, b->theta, world, false, k->theta);  // as before the constants were derived
+    if (b->own_given && b->track) scatter(b->own, b->own_count, part_at(b, world, k->part), k->theta);
     PB_TRY(pbConstants_Pull(k->ctx, b->model, k->theta, b->pulled, theta_bar));
   }
 
@@ -205,7 +267,7 @@ static pbStatus want_all(pbBatch *b, const char *const *names, int count) {
     pbBatchWorker *k = &b->worker[i];
     pbRollout *r;
     for (int s = 0; (r = pbBatch_RolloutAt(k, s)); s++) {
-      pbStatus status = pbRollout_WantParameters(r, names, count, b->own_count > 0);
+      pbStatus status = pbRollout_WantParameters(r, names, count, b->own_count > 0 && b->pulls_constants);
       if (status != pb_ok) return pbContext_Fail(b->ctx, status, "%s", pbContext_Error(k->ctx));
     }
   }
@@ -224,7 +286,8 @@ static pbStatus note_pulled(pbBatch *b, const char *const *names, int count) {
   memset(b->pulled, 0, b->ntheta * sizeof *b->pulled);
   b->pulls_constants = false;
 
-  for (int i = 0; i < b->own_count; i++) pull_entries(b, &b->own[i].param);
+  int own = b->own_given ? 0 : b->own_count;
+  for (int i = 0; i < own; i++) pull_entries(b, &b->own[i].param);
 
   for (int i = 0; i < count; i++) {
     pbParam named;
@@ -246,13 +309,14 @@ pbStatus pbBatch_WantParameters(pbBatch *b, const char *const *names, int count)
   pull_everything(b);
   if (!names) return want_all(b, NULL, 0);
 
-  const char **all = pbContext_AllocArray(b->ctx, (size_t)count + (size_t)b->own_count, sizeof *all);
+  int own = b->own_given ? 0 : b->own_count;
+  const char **all = pbContext_AllocArray(b->ctx, (size_t)count + (size_t)own + 1, sizeof *all);
   if (!all) return pbContext_Fail(b->ctx, pb_no_memory, "no memory for a choice of parameters");
   for (int i = 0; i < count; i++) all[i] = names[i];
-  for (int i = 0; i < b->own_count; i++) all[count + i] = b->own[i].param.name;
+  for (int i = 0; i < own; i++) all[count + i] = b->own[i].param.name;
 
-  pbStatus status = want_all(b, all, count + b->own_count);
-  if (status == pb_ok) status = note_pulled(b, names, count);
+  pbStatus status = note_pulled(b, names, count);
+  if (status == pb_ok) status = want_all(b, all, count + own);
   pbContext_Free(b->ctx, all);
   return status;
 }

@@ -53,6 +53,33 @@ static int partial_stretch(pbGraph *g, int i, int a, int c, int k) {
   return k == 1 ? slope : pb_mul(g, constant(g, 2), pb_mul(g, i, slope));
 }
 
+// 1/sqrt(c), of the inverse hyperbolic functions
+static int over_root(pbGraph *g, int c) { return reciprocal(g, pbGraph_Node(g, pb_opSqrt, c, 0, 0)); }
+
+// d erf(a) = 2/sqrt(pi) exp(-a^2) = -d erfc(a).
+static int partial_erf(pbGraph *g, int i, int a) {
+  double factor = op_of(g, i) == pb_opErf ? 2 / sqrt(M_PI) : -2 / sqrt(M_PI);
+  return pb_mul(g, constant(g, factor), pbGraph_Node(g, pb_opExp, pb_neg(g, pb_mul(g, a, a)), 0, 0));
+}
+
+// Of functions of one number that have their slopes from hyperbolic functions, roots and the bell curve.
+static int partial_curve(pbGraph *g, int i, int a) {
+  int one = constant(g, 1);
+  switch (op_of(g, i)) {
+    case pb_opExpm1: return pbGraph_Node(g, pb_opExp, a, 0, 0);
+    case pb_opLog1p: return reciprocal(g, pb_add(g, one, a));
+    case pb_opSinh: return pbGraph_Node(g, pb_opCosh, a, 0, 0);
+    case pb_opCosh: return pbGraph_Node(g, pb_opSinh, a, 0, 0);
+    case pb_opTanh: return pb_mul(g, pb_sub(g, one, i), pb_add(g, one, i));
+    case pb_opAsinh: return over_root(g, pb_add(g, one, pb_mul(g, a, a)));
+    case pb_opAcosh: return over_root(g, pb_mul(g, pb_sub(g, a, one), pb_add(g, a, one)));
+    case pb_opAtanh: return reciprocal(g, pb_mul(g, pb_sub(g, one, a), pb_add(g, one, a)));
+    case pb_opErf:
+    case pb_opErfc: return partial_erf(g, i, a);
+    default: return constant(g, 0);  // comparisons, sign, freeze
+  }
+}
+
 // By operand k, of all but the linear operations, products, quotients and choices, which the sweeps treat themselves.
 static int partial(pbGraph *g, int i, int k) {
   int a = g->node[i].of[0], b = g->node[i].of[1];
@@ -70,7 +97,7 @@ static int partial(pbGraph *g, int i, int k) {
     case pb_opPow: return partial_pow(g, i, a, b, k);
     case pb_opStretch: return partial_stretch(g, i, a, g->node[i].of[2], k);
     case pb_opAbs: return pbGraph_Node(g, pb_opSign, a, 0, 0);
-    default: return constant(g, 0);  // comparisons, sign, freeze
+    default: return partial_curve(g, i, a);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "elementary/elementary.h"
+#include "elementary/hyperbolic.h"
 
 int pbOp_Operands(pbOp op) {
   static const uint8_t operands[pb_opCount] = {
@@ -354,6 +355,16 @@ double pbOp_Value(pbOp op, double a, double b, double c) {
     case pb_opSelect: return choose(a, b, c);
     case pb_opStretch: return pbOp_Stretch(a, b, c);
     case pb_opFreeze: return a;
+    case pb_opExpm1: return pbExpm1(a);
+    case pb_opLog1p: return pbLog1p(a);
+    case pb_opSinh: return pbSinh(a);
+    case pb_opCosh: return pbCosh(a);
+    case pb_opTanh: return pbTanh(a);
+    case pb_opAsinh: return pbAsinh(a);
+    case pb_opAcosh: return pbAcosh(a);
+    case pb_opAtanh: return pbAtanh(a);
+    case pb_opErf: return pbErf(a);
+    case pb_opErfc: return pbErfc(a);
     case pb_opConstant:
     case pb_opInput:
     case pb_opCount: break;

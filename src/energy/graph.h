@@ -12,7 +12,9 @@
   X(pb_opConstant, 0) X(pb_opInput, 0) X(pb_opAdd, 2) X(pb_opSub, 2) X(pb_opMul, 2) X(pb_opDiv, 2) X(pb_opNeg, 1) \
   X(pb_opSqrt, 1) X(pb_opLog, 1) X(pb_opExp, 1) X(pb_opSin, 1) X(pb_opCos, 1) X(pb_opAsin, 1) X(pb_opAcos, 1)     \
   X(pb_opAtan2, 2) X(pb_opPow, 2) X(pb_opAbs, 1) X(pb_opSign, 1) X(pb_opMin, 2) X(pb_opMax, 2) X(pb_opLess, 2)    \
-  X(pb_opLessEqual, 2) X(pb_opSelect, 3) X(pb_opStretch, 3) X(pb_opFreeze, 1)
+  X(pb_opLessEqual, 2) X(pb_opSelect, 3) X(pb_opStretch, 3) X(pb_opFreeze, 1) X(pb_opExpm1, 1)    \
+  X(pb_opLog1p, 1) X(pb_opSinh, 1) X(pb_opCosh, 1) X(pb_opTanh, 1) X(pb_opAsinh, 1) X(pb_opAcosh, 1) X(pb_opAtanh, 1) \
+  X(pb_opErf, 1) X(pb_opErfc, 1)
 // clang-format on
 typedef enum pbOp {
 #define X(id, operands) id,

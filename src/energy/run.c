@@ -49,6 +49,9 @@ static void explain_primal(const pbOrigin *place, int code, const double *v, cha
     case pb_opLog_code: snprintf(text, size, "log of %.6g", v[0]); return;
     case pb_opAsin_code: snprintf(text, size, "asin of %.6g", v[0]); return;
     case pb_opAcos_code: snprintf(text, size, "acos of %.6g", v[0]); return;
+    case pb_opLog1p_code: snprintf(text, size, "log1p of %.6g", v[0]); return;
+    case pb_opAcosh_code: snprintf(text, size, "acosh of %.6g", v[0]); return;
+    case pb_opAtanh_code: snprintf(text, size, "atanh of %.6g", v[0]); return;
     case pb_opExp_code: snprintf(text, size, "exp of %.6g overflows", v[0]); return;
     case pb_opPow_code: snprintf(text, size, "%.6g to the power %.6g", v[0], v[1]); return;
     case pb_opDiv_code:
@@ -63,7 +66,8 @@ static void explain_primal(const pbOrigin *place, int code, const double *v, cha
 
 static void explain_derivative(const pbOrigin *place, int code, const double *v, char *text, size_t size) {
   // Roots and what is made of them have no slope at zero.
-  bool root = place->function == pb_fnNorm || place->function == pb_fnSqrt || place->function == pb_fnNormalize;
+  bool root = place->function == pb_fnNorm || place->function == pb_fnSqrt || place->function == pb_fnHypot ||
+              place->function == pb_fnNormalize;
 
   if (code == pb_opDiv_code && v[1] == 0)
     snprintf(text, size, "'%s' has no derivative here%s", function_name(place), root ? " (at 0)" : "");

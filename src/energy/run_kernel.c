@@ -22,6 +22,7 @@
 #include "base/assert.h"
 #include "base/mutate.h"
 #include "elementary/elementary.h"
+#include "elementary/hyperbolic.h"
 #include "number/block.h"
 
 typedef struct Slot {
@@ -73,6 +74,24 @@ static num stretch(num a, num b, num c) {
   return num_make(f, (0.5 * r * im(a) + im(b) + 2 * f * im(c)) / (f * r - 2 * re(c)));
 }
 
+// Functions of one number by value and slope; where nothing moves there need not be one.
+#define CURVE(name, f, slope_at)                                 \
+  static num name(num a) {                                       \
+    double x = re(a), value = f(x);                              \
+    if (!PB_IS_COMPLEX || im(a) == 0) return num_make(value, 0); \
+    return num_make(value, im(a) * (slope_at));                  \
+  }
+CURVE(expm1_of, pbExpm1, pbExp(x))
+CURVE(log1p_of, pbLog1p, 1 / (1 + x))
+CURVE(sinh_of, pbSinh, pbCosh(x))
+CURVE(cosh_of, pbCosh, pbSinh(x))
+CURVE(tanh_of, pbTanh, (1 - value) * (1 + value))
+CURVE(asinh_of, pbAsinh, 1 / sqrt(1 + x * x))
+CURVE(acosh_of, pbAcosh, 1 / sqrt((x - 1) * (x + 1)))
+CURVE(atanh_of, pbAtanh, 1 / ((1 - x) * (1 + x)))
+CURVE(erf_of, pbErf, 2 / sqrt(M_PI) * pbExp(-x * x))
+CURVE(erfc_of, pbErfc, -2 / sqrt(M_PI) * pbExp(-x * x))
+
 // Operands and result may be the same slot, lane by lane; they never overlap otherwise.
 #define LANES(expression)                                                         \
   {                                                                               \
@@ -116,6 +135,16 @@ static void execute(const pbInstruction *code, int count, Slot *slot) {
       case pb_opSelect_code: LANES(choose(a[i], b[i], c[i]))
       case pb_opStretch_code: LANES(stretch(a[i], b[i], c[i]))
       case pb_opFreeze_code: LANES(a[i])
+      case pb_opExpm1_code: LANES(expm1_of(a[i]))
+      case pb_opLog1p_code: LANES(log1p_of(a[i]))
+      case pb_opSinh_code: LANES(sinh_of(a[i]))
+      case pb_opCosh_code: LANES(cosh_of(a[i]))
+      case pb_opTanh_code: LANES(tanh_of(a[i]))
+      case pb_opAsinh_code: LANES(asinh_of(a[i]))
+      case pb_opAcosh_code: LANES(acosh_of(a[i]))
+      case pb_opAtanh_code: LANES(atanh_of(a[i]))
+      case pb_opErf_code: LANES(erf_of(a[i]))
+      case pb_opErfc_code: LANES(erfc_of(a[i]))
       case pb_opConstant_code:
       case pb_opInput_code:
       case pb_codeCount: break;

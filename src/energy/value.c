@@ -1,5 +1,6 @@
 // Small values over scalar nodes: shapes, and every function of the formula language.
 // Tests: tests/unit/test_energy_formula.c.
+#include <math.h>
 #include <stdio.h>
 
 #include "base/assert.h"
@@ -380,6 +381,28 @@ static pbValue matrix_function(pbGraph *g, pbFunction f, const pbValue *a, bool 
   }
 }
 
+// Functions that are made of others, and those that are one operation.
+static pbValue curve_function(pbGraph *g, pbFunction f, int s, int b) {
+  static const pbOp operation[pb_fnCount] = {
+      [pb_fnExpm1] = pb_opExpm1, [pb_fnLog1p] = pb_opLog1p, [pb_fnSinh] = pb_opSinh,   [pb_fnCosh] = pb_opCosh,
+      [pb_fnTanh] = pb_opTanh,   [pb_fnAsinh] = pb_opAsinh, [pb_fnAcosh] = pb_opAcosh, [pb_fnAtanh] = pb_opAtanh,
+      [pb_fnErf] = pb_opErf,     [pb_fnErfc] = pb_opErfc};
+  int size, square;
+  switch (f) {
+    case pb_fnExp2: return scalar(pbGraph_PowNode(g, pbGraph_Constant(g, 2), s));
+    case pb_fnLog2: return scalar(pb_div(g, pbGraph_Node(g, pb_opLog, s, 0, 0), pbGraph_Constant(g, M_LN2)));
+    case pb_fnLog10: return scalar(pb_div(g, pbGraph_Node(g, pb_opLog, s, 0, 0), pbGraph_Constant(g, M_LN10)));
+    case pb_fnCbrt:
+      // its argument may have any sign, a power's may not
+      size = pbGraph_PowNode(g, pbGraph_Node(g, pb_opAbs, s, 0, 0), pbGraph_Constant(g, 1. / 3));
+      return scalar(pb_mul(g, pbGraph_Node(g, pb_opSign, s, 0, 0), size));
+    case pb_fnHypot:
+      square = pb_add(g, pb_mul(g, s, s), pb_mul(g, b, b));
+      return scalar(pbGraph_Node(g, pb_opSqrt, square, 0, 0));
+    default: return f < pb_fnExpm1 ? failed : scalar(pbGraph_Node(g, operation[f], s, 0, 0));
+  }
+}
+
 static pbValue scalar_function(pbGraph *g, pbFunction f, int count, const pbValue *a) {
   int s = a[0].node[0], one = pbGraph_Constant(g, 1);
 
@@ -410,7 +433,7 @@ static pbValue scalar_function(pbGraph *g, pbFunction f, int count, const pbValu
     case pb_fnAcos: return scalar(pbGraph_Node(g, pb_opAcos, s, 0, 0));
     case pb_fnAtan: return scalar(pbGraph_Node(g, pb_opAtan2, s, one, 0));
     case pb_fnAtan2: return scalar(pbGraph_Node(g, pb_opAtan2, s, b, 0));
-    default: return failed;
+    default: return curve_function(g, f, s, b);
   }
 }
 

@@ -11,6 +11,7 @@
 #define CLOSE   1e-9   // of the scale
 #define UNEVEN  1e-7   // of the scale: of faces whose corners are in single precision; no face is less flat for the depth
 #define CERTAIN 1e-10  // of the scale: of a polytope that bounds the depth from below
+#define ENDS    1e-7   // of the scale: how far apart points of a round shape are whose depths differ by less than 1e-14 of it
 
 // How far corners of a hull's polygons are from their planes, which single precision leaves.
 double pbPolytope_Unevenness(const pbSupport *s) {
@@ -109,6 +110,7 @@ bool pbPolytope_AreWithin(const pbTouch_r *p, const pbManifold_r *m, int count, 
   for (int k = 0; k < 2; k++)
     lines = lines && (p->found->flat[k].sides == 2 || (p->found->is_round && k != p->found->round.body));
   double slack = CLOSE * p->found->scale + 8 * m->tie + (m->edges || lines ? 5e-4 * p->found->scale : 0);
+  if (p->found->is_round) slack += ENDS * p->found->scale;
   if (!p->found->is_round && fabs(p->found->dist) < 1e-7 * p->found->scale) return true;
   pbSupport shape[2];
   for (int k = 0; k < 2; k++) {

@@ -11,7 +11,7 @@
 #include "geometry/convex_probe.h"
 #include "geometry/polytope.h"
 
-enum { NEWTON_STEPS = 15, HALVINGS = 6, ARC_HALVINGS = 54, ROUNDS = 40, TOWARD = 7 };
+enum { NEWTON_STEPS = 15, HALVINGS = 6, ARC_HALVINGS = 54, ROUNDS = 40, TOWARD = 9 };
 #define NEAR     0.9    // cosine: candidates further away are none
 #define BELOW    1e-14  // of the scale: what counts as lower
 #define WINS     1e-9   // of the scale: how much higher than the start a piece's minimum may be
@@ -445,7 +445,7 @@ static bool is_level(const polishing *p, int sides, const int *around) {
     low = fmin(low, v3_dot(p->out->u, corner));
     high = fmax(high, v3_dot(p->out->u, corner));
   }
-  return high - low <= WINS * p->pair->scale;
+  return high - low <= UNEVEN * p->pair->scale;
 }
 
 // The ends of that side of a face that a point is furthest beyond; where it is beyond none they stay.
@@ -500,15 +500,12 @@ static void toward_touching(const polishing *p, int from[TOWARD]) {
   double m[3], point[3], end[3];
   if (!sides) return;
 
-  // Of a polygon that is not level the triangle that this is the normal of.
-  if (p->out->kind == pb_roundFace && !is_level(p, sides, around)) {
-    around = p->out->id;
-    sides = 3;
-  }
-
   round_point(p, u, m, point);
   if (p->out->kind == pb_roundCap) v3_copy(point, p->center);
   beyond_side(p, sides, around, point, from);
+
+  // Of a polygon that is not level the triangle, too, that this is the normal of.
+  if (p->out->kind == pb_roundFace && !is_level(p, sides, around)) beyond_side(p, 3, p->out->id, point, from + 7);
   if (p->other->type != pb_geomCylinder || !(fabs(v3_dot(u, p->axis)) < LYING)) return;
 
   from[2] = beside_axis(p, sides, around);

@@ -62,12 +62,16 @@ static pbStatus find_slices(pbTrain *t) {
     pbParam p = pbModel_ParamAt(t->model, i);
     if (!of_policy(&p) || p.fixed) continue;
 
-    // by name for the pullback, by entry for the update
+    // by name for the pullback, by entry for the update; what is drawn is not learned
     t->slices[t->slice_count++] = p.name;
-    for (size_t k = 0; k < count_of(&p); k++) t->unknown[t->unknowns++] = p.offset + k;
+    for (size_t k = 0; k < count_of(&p); k++) {
+      if (!pbTrain_IsDrawn(t, p.offset + k)) t->unknown[t->unknowns++] = p.offset + k;
+    }
   }
   return pb_ok;
 }
+
+static bool gradients(const pbTrain *t) { return t->settings.method == pb_trainBptt || t->settings.method == pb_trainShac; }
 
 // ---- what is kept -----------------------------------------------------------------------------------------------------
 static pbStatus take_kept(pbTrain *t) {
@@ -89,8 +93,10 @@ static pbStatus take_kept(pbTrain *t) {
   PB_TRY(segment(t, (size_t)s->worlds, &t->age));
   PB_TRY(segment(t, (size_t)s->worlds, &t->episode));
   PB_TRY(segment(t, (size_t)s->worlds * (size_t)t->ncommand, &t->command));
+  PB_TRY(segment(t, (size_t)s->worlds * t->own_size, &t->own));
   PB_TRY(segment(t, (size_t)t->features, &t->stat_mean));
   PB_TRY(segment(t, (size_t)t->features, &t->stat_square));
+  if (gradients(t)) PB_TRY(segment(t, 2 * (size_t)t->agreement.levels, &t->agreement.estimate));
   if (!t->critic) return pb_ok;
 
   PB_TRY(segment(t, t->head_critic.params, &t->critic_param));
@@ -101,10 +107,10 @@ static pbStatus take_kept(pbTrain *t) {
 
 // Last of all: of a state those that are made are saved, so that a run may go on with another number of updates.
 static pbStatus take_rows(pbTrain *t) {
-  double *rows;
-  PB_TRY(segment(t, (size_t)t->settings.updates * PB_TRAIN_COLUMNS, &rows));
-  t->rows = (pbTrainRow *)rows;
-  return pb_ok;
+  size_t updates = pbTrain_MostRows(t);
+  t->kept_size += updates * pbTrain_RowSize(t);
+  PB_TRY(reals(t, updates * 2 * (size_t)t->cost.count, &t->term_rows));
+  return take(t, updates, sizeof *t->rows, &t->rows);
 }
 
 static pbStatus take_learned(pbTrain *t) { return segment(t, pbTrain_LearnedSize(t), &t->best_learned); }
@@ -118,14 +124,25 @@ static pbStatus take_bars(pbTrain *t, size_t rows) {
   return c->site_xpos ? reals(t, rows * 3 * (size_t)c->nsite, &t->bar_site) : pb_ok;
 }
 
+static pbStatus take_drawn(pbTrain *t) {
+  size_t rows = (size_t)t->lanes * (size_t)t->steps;
+  size_t decisions = (size_t)t->settings.worlds * (size_t)(t->settings.window + 1);
+  PB_TRY(reals(t, decisions * t->own_size, &t->own_rows));
+  PB_TRY(reals(t, t->ntheta, &t->theta_world));
+  if (pbTrain_DrawsPushes(t, false)) PB_TRY(reals(t, rows * 6 * (size_t)t->model->nbody, &t->xfrc));
+  if (pbTrain_DrawsPushes(t, true)) PB_TRY(reals(t, rows * (size_t)t->model->nv, &t->kick));
+  return pbTrain_DrawsNoise(t) ? reals(t, rows * (size_t)t->model->policy->observed, &t->noise) : pb_ok;
+}
+
 static pbStatus take_window(pbTrain *t) {
-  const pbTermSet *c = &t->cost, *e = &t->end;
+  const pbTermSet *c = &t->cost, *e = &t->end, *y = &t->success;
   size_t worlds = (size_t)t->lanes, window = (size_t)t->settings.window, rows = worlds * (window + 1);
 
   // what goes in, and what is kept of the worlds between decisions
   PB_TRY(reals(t, worlds * (size_t)t->steps * (size_t)t->nu, &t->ctrl));
   PB_TRY(reals(t, worlds * (size_t)t->ncommand, &t->trial_command));
   PB_TRY(reals(t, worlds * (size_t)t->steps * (size_t)t->ncommand, &t->command_steps));
+  PB_TRY(take_drawn(t));
 
   size_t poses = 0;
   PB_TRY(pbTrain_GivePoses(t, &poses));
@@ -133,25 +150,33 @@ static pbStatus take_window(pbTrain *t) {
   if (poses) t->pose_quat = t->pose_pos + worlds * (size_t)t->steps * poses / 13 * 3;
   if (poses) t->pose_vel = t->pose_pos + worlds * (size_t)t->steps * poses / 13 * 7;
   PB_TRY(reals(t, rows * (size_t)t->nx, &t->row_states));
-  if (c->sensordata || e->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->row_sensor));
-  if (c->xpos || e->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->row_xpos));
-  if (c->site_xpos || e->site_xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nsite, &t->row_site));
+  if (c->sensordata || e->sensordata || y->sensordata) PB_TRY(reals(t, rows * (size_t)c->ns, &t->row_sensor));
+  if (c->xpos || e->xpos || y->xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nbody, &t->row_xpos));
+  if (c->site_xpos || e->site_xpos || y->site_xpos) PB_TRY(reals(t, rows * 3 * (size_t)c->nsite, &t->row_site));
   PB_TRY(reals(t, rows * (size_t)t->nobs, &t->observed));
+  if (t->critic) PB_TRY(reals(t, worlds * (size_t)t->head_critic.f->outputs, &t->value_bar));
+  if (t->critic) PB_TRY(reals(t, worlds * (size_t)t->nobs, &t->observed_bar));
 
   // numbers of each decision
   PB_TRY(reals(t, worlds * window, &t->costs));
+  PB_TRY(reals(t, worlds * window, &t->clock));
+  PB_TRY(reals(t, worlds * window * (size_t)c->count, &t->term_costs));
+  PB_TRY(reals(t, (size_t)c->count, &t->term_means));
   PB_TRY(reals(t, worlds * window, &t->target));
   PB_TRY(reals(t, worlds * window, &t->advantage));
   PB_TRY(reals(t, worlds * window * (size_t)t->nx, &t->fresh));
   PB_TRY(reals(t, worlds * window * (size_t)t->model->policy->outputs, &t->mean));
 
   // one world's, one state's
-  PB_TRY(reals(t, window, &t->next));
+  PB_TRY(reals(t, window + 1, &t->next));
+  PB_TRY(reals(t, worlds, &t->factor));
   PB_TRY(reals(t, (size_t)t->nt, &t->tangent));
-  PB_TRY(reals(t, (size_t)pbTape_Size(t->model), &t->record));
+  PB_TRY(reals(t, (size_t)pbPool_Threads(t->pool) * (size_t)pbTape_Size(t->model), &t->record));
+  PB_TRY(take(t, (size_t)pbPool_Threads(t->pool), sizeof *t->scratch, &t->scratch));
+  PB_TRY(take(t, worlds, sizeof *t->fate, &t->fate));
 
   // rows and orders of samples, what became of each world
-  PB_TRY(take(t, worlds * window + 1, sizeof *t->batch_row, &t->batch_row));
+  PB_TRY(take(t, rows, sizeof *t->batch_row, &t->batch_row));
   PB_TRY(take(t, worlds * window, sizeof *t->order, &t->order));
   PB_TRY(take(t, worlds, sizeof *t->length, &t->length));
   PB_TRY(take(t, worlds, sizeof *t->done, &t->done));
@@ -164,11 +189,26 @@ static pbStatus take_window(pbTrain *t) {
   return take_bars(t, rows);
 }
 
+static pbStatus take_agreement(pbTrain *t) {
+  pbLearnAgreement *a = &t->agreement;
+  size_t worlds = (size_t)t->settings.worlds;
+  a->places = pbTrain_Places(t);
+  PB_TRY(take(t, t->unknowns, sizeof *a->place, &a->place));
+  PB_TRY(take(t, worlds, sizeof *a->row, &a->row));
+  return reals(t, worlds * (size_t)a->levels * a->places, &a->numbers);
+}
+
 // ---- batches, networks ------------------------------------------------------------------------------------------------
 static pbStatus create_batch(pbTrain *t, int worlds, bool tape, pbBatch **batch) {
-  pbBatchOptions options = {
-      .worlds = worlds, .pool = t->pool, .steps = tape ? t->steps : 0, .restarts = tape ? t->settings.window : 0};
+  pbBatchOptions options = {.worlds = worlds,
+                            .pool = t->pool,
+                            .steps = tape ? t->steps : 0,
+                            .restarts = tape ? t->settings.window : 0,
+                            .own = t->own_name,
+                            .own_count = (int)t->own_size,
+                            .own_given = true};
   PB_TRY(pbBatch_Create(t->ctx, t->model, &options, batch));
+  pbTrain_Disturb(t, *batch, true);
   pbBatch_OnProgress(*batch, pbTrain_Tell, t);
   if (!tape) return pb_ok;
   PB_TRY(pbBatch_WantParameters(*batch, t->slices, t->slice_count));
@@ -176,19 +216,31 @@ static pbStatus create_batch(pbTrain *t, int worlds, bool tape, pbBatch **batch)
 }
 
 static pbStatus create_heads(pbTrain *t) {
-  int most = t->settings.worlds * t->settings.window, columns = most / t->settings.critic_batches + 1;
-  int policy = most / t->settings.batches + 1, row = t->settings.window + 1;
-  if (t->critic) PB_TRY(pbHead_Create(t->ctx, pbNetwork_Function(t->critic), columns > row ? columns : row, &t->head_critic));
-  if (t->before) PB_TRY(pbHead_Create(t->ctx, pbNetwork_Function(t->before), row, &t->head_before));
+  int worlds = t->settings.worlds, row = t->settings.window + 1;
+  if ((double)worlds * row > INT32_MAX) return fail_memory(t);
+  if (t->critic) {
+    PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->critic), worlds, &t->head_critic));
+    PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->critic_single), worlds * row, &t->head_fit));
+  }
+  if (t->before) PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->before), row, &t->head_before));
   if (t->settings.method != pb_trainPpo) return pb_ok;
-  return pbHead_Create(t->ctx, t->model->policy->decide, policy, &t->head_policy);
+  return pbHead_Create(t->ctx, t->pool, t->model->policy->decide, worlds * t->settings.window, &t->head_policy);
 }
 
-static bool gradients(const pbTrain *t) { return t->settings.method == pb_trainBptt || t->settings.method == pb_trainShac; }
+static pbStatus find_drawn(pbTrain *t) {
+  size_t most = pbTrain_DrawnCount(t);
+  PB_TRY(take(t, most, sizeof *t->own_at, &t->own_at));
+  PB_TRY(take(t, most, sizeof *t->own_name, &t->own_name));
+  PB_TRY(take(t, most, pbTrain_NameSize(), &t->own_text));
+  pbTrain_FindDrawn(t);
+  return pb_ok;
+}
 
 static pbStatus set_sizes(pbTrain *t) {
-  const pbTrainSettings *s = &t->settings;
+  pbTrainSettings *s = &t->settings;
   pbPolicyInfo info;
+  if (s->agree > 0) s->window = s->most;
+  pbTrain_SetLevels(t);
   t->model = t->task->model;
   bool there = pbModel_PolicyInfo(t->model, &info);
   PB_ASSERT(there);
@@ -205,6 +257,7 @@ static pbStatus set_sizes(pbTrain *t) {
   t->ncommand = info.commands;
   t->steps = s->window * info.every;
   t->lanes = s->worlds > s->evaluate_starts ? s->worlds : s->evaluate_starts;
+  PB_TRY(find_drawn(t));
   return there ? find_slices(t) : pb_bad_argument;
 }
 
@@ -234,6 +287,7 @@ static void set_first_states(pbTrain *t) {
     t->age[w] = pbTrain_FirstAge(t, w);
     pbTrain_Start(t, pb_drawStart, (uint64_t)w, 0, t->states + (size_t)w * (size_t)t->nx,
                   t->command + (size_t)w * (size_t)t->ncommand);
+    pbTrain_DrawOwn(t, pb_drawStart, (uint64_t)w, 0, t->own + (size_t)w * t->own_size);
   }
 }
 
@@ -243,18 +297,19 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
   // its own noise is a part of what a policy did last; where another function acts on the decision, noise comes behind that
   pbPolicyModel *policy = t->task->model->policy;
   policy->hears = !policy->act;
+  PB_TRY(pbPool_Create(t->ctx, threads, &t->pool));
   PB_TRY(create_heads(t));
   PB_TRY(take_kept(t));
   PB_TRY(take_learned(t));
   PB_TRY(take_window(t));
+  if (gradients(t)) PB_TRY(take_agreement(t));
   PB_TRY(reals(t, t->ntheta, &t->theta_bar));
   PB_TRY(reals(t, 2 * t->ntheta, &t->theta_out));
 
   // tape for those methods that differentiate
-  PB_TRY(pbPool_Create(t->ctx, threads, &t->pool));
   PB_TRY(create_batch(t, t->lanes, false, &t->trial));
   if (gradients(t) || t->settings.method == pb_trainPpo) PB_TRY(create_batch(t, t->settings.worlds, gradients(t), &t->batch));
-  PB_TRY(pbScratch_Create(t->ctx, t->model, NULL, &t->scratch));
+  for (int i = 0; i < pbPool_Threads(t->pool); i++) PB_TRY(pbScratch_Create(t->ctx, t->model, NULL, &t->scratch[i]));
   set_first_states(t);
 
   if (t->settings.method == pb_trainEs || t->settings.method == pb_trainSepCma) PB_TRY(pbTrain_BeginSearch(t));
@@ -271,11 +326,12 @@ void pbTrain_End(pbTrain *t) {
   pbOptimizer_Destroy(t->search);
   pbBatch_Destroy(t->batch);
   pbBatch_Destroy(t->trial);
-  pbScratch_Destroy(t->scratch);
-  pbPool_Destroy(t->pool);
+  for (int i = 0; t->scratch && i < pbPool_Threads(t->pool); i++) pbScratch_Destroy(t->scratch[i]);
   pbHead_Destroy(t->ctx, &t->head_critic);
   pbHead_Destroy(t->ctx, &t->head_policy);
   pbHead_Destroy(t->ctx, &t->head_before);
+  pbHead_Destroy(t->ctx, &t->head_fit);
+  pbPool_Destroy(t->pool);
 
   for (int i = 0; i < t->blocks; i++) pbContext_Free(t->ctx, t->block[i]);
   pbContext_Free(t->ctx, t->search_state);
@@ -286,9 +342,11 @@ void pbTrain_End(pbTrain *t) {
                   .settings = t->settings,
                   .cost = t->cost,
                   .end = t->end,
+                  .success = t->success,
                   .spread = t->spread,
                   .before = t->before,
                   .critic = t->critic,
+                  .critic_single = t->critic_single,
                   .mean_at = t->mean_at,
                   .deviation_at = t->deviation_at,
                   .critic_mean_at = t->critic_mean_at,
@@ -300,6 +358,8 @@ void pbTrain_End(pbTrain *t) {
                   .critic_text = t->critic_text,
                   .fresh_critic = t->fresh_critic,
                   .ramp = t->ramp,
-                  .ramps = t->ramps};
+                  .ramps = t->ramps,
+                  .schedule = t->schedule,
+                  .schedules = t->schedules};
   *t = kept;
 }

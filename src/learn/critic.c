@@ -25,33 +25,73 @@ void pbTrain_Targets(const pbTrainSettings *s, int length, const double *cost, c
   }
 }
 
-// Values by the slow critic of all rows of a world, the first of its window excepted; into head->out.
-static pbStatus target_world(pbTrain *t, int w, const double **row, double *next) {
-  int window = t->settings.window, length = t->length[w];
-  const double *first = t->observed + (size_t)w * (size_t)(window + 1) * (size_t)t->nobs;
-  if (!length) return pb_ok;
+double pbTrain_ValueAt(const pbHead *head, int count, int column, bool worst) {
+  int critics = head->f->outputs;
+  double sum = 0, most = -INFINITY;
+  PB_ASSERT(critics >= 1);
 
-  for (int k = 0; k < length; k++) row[k] = first + (size_t)(k + 1) * (size_t)t->nobs;
-  PB_TRY(pbHead_Forward(t, &t->head_critic, t->critic_slow, row, length));
-  memcpy(next, t->head_critic.out, (size_t)length * sizeof *next);
+  for (int k = 0; k < critics; k++) {
+    double value = head->out[pbHead_At(head, count, k, column)];
+    sum += value;
+    most = value > most || isnan(value) ? value : most;
+  }
+  return worst ? most : sum / critics;
+}
 
-  size_t at = (size_t)w * (size_t)window;
-  pbTrain_Targets(&t->settings, length, t->costs + at, next, t->ended + at, t->target + at);
+// By the slow critic, of all rows but the first of each window.
+pbStatus pbTrain_MakeTargets(pbTrain *t) {
+  int count = 0, window = t->settings.window;
+
+  for (int w = 0; w < t->settings.worlds; w++) {
+    const double *first = t->observed + (size_t)w * (size_t)(window + 1) * (size_t)t->nobs;
+    for (int k = 1; k <= t->length[w]; k++) t->batch_row[count++] = first + (size_t)k * (size_t)t->nobs;
+  }
+  PB_TRY(pbHead_Forward(t, &t->head_fit, t->critic_slow, t->batch_row, count));
+
+  int column = 0;
+  for (int w = 0; w < t->settings.worlds; w++) {
+    size_t at = (size_t)w * (size_t)window;
+    for (int k = 0; k < t->length[w]; k++) t->next[k] = pbTrain_ValueAt(&t->head_fit, count, column++, true);
+    pbTrain_Targets(&t->settings, t->length[w], t->costs + at, t->next, t->ended + at, t->target + at);
+  }
   return pb_ok;
 }
 
 // ---- the fit ----------------------------------------------------------------------------------------------------------
+typedef struct Batch {
+  const pbTrain *t;
+  const int *order;
+  int count;
+} Batch;
+
+static double miss(const Batch *b, int i, double value) { return value - b->t->target[b->order[i]]; }
+
+static void pull_squares(void *user, int first, int count, const double *out, double *out_bar) {
+  const Batch *b = user;
+  for (int at = 0; at < count * b->t->head_fit.f->outputs; at++)
+    out_bar[at] = 2 * miss(b, first + at % count, out[at]) / b->count;
+}
+
+// Of several critics the mean.
+static double mean_square(const Batch *b, int i) {
+  const pbHead *head = &b->t->head_fit;
+  double sum = 0;
+
+  for (int k = 0; k < head->f->outputs; k++) {
+    double off = miss(b, i, head->out[pbHead_At(head, b->count, k, i)]);
+    sum += off * off / head->f->outputs;
+  }
+  return sum;
+}
+
 // A batch of samples: `order` are numbers of decisions. Adds to *error the squares.
 static pbStatus fit_batch(pbTrain *t, const int *order, int count, double rate, double *error) {
-  pbHead *head = &t->head_critic;
+  pbHead *head = &t->head_fit;
+  Batch batch = {t, order, count};
   for (int i = 0; i < count; i++) t->batch_row[i] = pbTrain_Observation(t, order[i]);
-  PB_TRY(pbHead_Forward(t, head, t->critic_param, t->batch_row, count));
-  for (int i = 0; i < count; i++) {
-    double difference = head->out[i] - t->target[order[i]];
-    *error += difference * difference;
-    head->out_bar[i] = 2 * difference / count;
-  }
-  PB_TRY(pbHead_Pull(t, head, t->critic_param, count));
+  PB_TRY(pbHead_Fit(t, head, t->critic_param, t->batch_row, count, pull_squares, &batch));
+
+  for (int i = 0; i < count; i++) *error += mean_square(&batch, i);
 
   pbLearnAdam adam = {head->unknowns, head->index, t->critic_m, t->critic_v, &t->now->critic_adam};
   pbLearnAdam_Step(&adam, &t->settings, rate, head->bar, t->critic_param);
@@ -96,11 +136,6 @@ pbStatus pbTrain_FitCritic(pbTrain *t, double *error) {
   return pb_ok;
 }
 
-pbStatus pbTrain_MakeTargets(pbTrain *t) {
-  for (int w = 0; w < t->settings.worlds; w++) PB_TRY(target_world(t, w, t->batch_row, t->next));
-  return pb_ok;
-}
-
 // ---- the normalizer ---------------------------------------------------------------------------------------------------
 enum { MOST_SAMPLES = 200000 };  // beyond, old ones are forgotten: the policy's states change
 
@@ -142,7 +177,9 @@ pbStatus pbTrain_Normalize(pbTrain *t) {
     // what the layers before the normalizer make of it
     if (t->before && count) PB_TRY(pbHead_Forward(t, &t->head_before, t->head_before.param, t->batch_row, count));
     for (int k = 0; k < count; k++) {
-      if (t->before) note_features(t, t->head_before.out + k, (size_t)count);
+      const pbHead *before = &t->head_before;
+      size_t at = t->before ? pbHead_At(before, count, 0, k) : 0;
+      if (t->before) note_features(t, before->out + at, pbHead_At(before, count, 1, k) - at);
       else note_features(t, t->batch_row[k], 1);
     }
   }

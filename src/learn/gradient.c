@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "batch/batch.h"
 #include "learn/train.h"
 
 // ---- cotangents of costs ----------------------------------------------------------------------------------------------
@@ -24,10 +25,15 @@ static void clear_bars(pbTrain *t) {
   }
 }
 
-static void pull_cost(pbTrain *t, size_t row, double factor) {
+// Cost of decision k of world w. What was decided is a part of the state after it, and what was decided last of the state before,
+// but at a new start, where nothing was.
+static void pull_cost(pbTrain *t, int w, int k, double factor) {
   const pbTermSet *c = &t->cost;
-  double *x = at_row(t->bar_x, row, t->nt);
-  pbTrain_Cost(t, row, true);
+  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1;
+  double *x = at_row(t->bar_x, row, t->nt), *held = x + t->nt - c->nheld;
+  pbTrain_Cost(t, w, k, true);
+  add_scaled(held, c->bar_decision, factor, c->nheld);
+  if (k > 0 && !pbTrain_Ended(t, w, k - 1)) add_scaled(held - t->nt, c->bar_last, factor, c->nheld);
   add_scaled(x, c->bar_q, factor, c->nv);
   add_scaled(x + c->nv, c->bar_v, factor, c->nv);
   add_scaled(x + 2 * c->nv, c->bar_a, factor, c->na);
@@ -43,36 +49,48 @@ static void pull_cost(pbTrain *t, size_t row, double factor) {
 static double pull_world(pbTrain *t, int w, double share) {
   double factor = share;
   for (int k = 0; k < t->length[w]; k++) {
-    pull_cost(t, (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1, factor);
+    pull_cost(t, w, k, factor);
     factor = pbTrain_Ended(t, w, k) ? share : factor * t->settings.discount;
   }
   return factor;
 }
 
+static size_t last_row(const pbTrain *t, int w) { return (size_t)w * (size_t)(t->settings.window + 1) + (size_t)t->length[w]; }
+
 // ---- the critic behind a window ---------------------------------------------------------------------------------------
 // Cotangent of what the policy observes at a row into that of the state there: all of it, what the policy holds too.
-static pbStatus pull_observation(pbTrain *t, int w, size_t row, const double *observation_bar) {
-  const double *x = t->row_states + row * (size_t)t->nx;
+static pbStatus pull_observation(pbTrain *t, int w, int worker, const double *observation_bar) {
+  size_t row = last_row(t, w);
+  double *record = t->record + (size_t)worker * (size_t)pbTape_Size(t->model);
 
-  pbTape_Record(t->model, x, t->scratch, t->record);
+  pbTape_Record(t->model, t->row_states + row * (size_t)t->nx, t->scratch[worker], record);
   pbInput input = pbTrain_Input(t, w, t->length[w]);
-  pbStatus status =
-      pbPolicy_ObserveVjp(t->model, t->theta, t->record, &input, t->scratch, observation_bar, at_row(t->bar_x, row, t->nt));
-  return status == pb_ok ? pb_ok : pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
+  const double *theta;
+  PB_TRY(pbTrain_ThetaAt(t, w, t->length[w], &theta));
+  return pbPolicy_ObserveVjp(t->model, theta, record, &input, t->scratch[worker], observation_bar, at_row(t->bar_x, row, t->nt));
 }
 
-// What follows the last decision of world w, where its episode did not end by itself. bar: its factor.
-static pbStatus pull_value(pbTrain *t, int w, double bar) {
+static bool goes_on(const pbTrain *t, int w) { return !t->lost[w] && !pbTrain_Ended(t, w, t->length[w] - 1); }
+
+static pbStatus pull_one(pbTrain *t, int i, int worker) {
+  return pull_observation(t, t->ids[i], worker, t->observed_bar + (size_t)i * (size_t)t->nobs);
+}
+
+// What follows the last decisions of worlds whose episode did not end by itself: the mean of all critics.
+static pbStatus pull_values(pbTrain *t) {
   pbHead *head = &t->head_critic;
-  if (t->lost[w] || pbTrain_Ended(t, w, t->length[w] - 1)) return pb_ok;
+  int count = 0, critics = head->f->outputs;
 
-  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)t->length[w];
-  const double *observed = t->observed + row * (size_t)t->nobs;
-  memset(head->in_bar, 0, (size_t)t->nobs * sizeof(double));
+  for (int w = 0; w < t->settings.worlds; w++) {
+    if (!goes_on(t, w)) continue;
+    for (int k = 0; k < critics; k++) t->value_bar[count * critics + k] = t->factor[w] / critics;
+    t->batch_row[count] = t->observed + last_row(t, w) * (size_t)t->nobs;
+    t->ids[count++] = w;
+  }
+  if (!count) return pb_ok;
 
-  PB_TRY(
-      head->f->pull(head->f->self, 1, t->critic_slow, observed, NULL, &bar, NULL, head->in_bar, NULL, NULL, NULL, 0, head->work));
-  return pull_observation(t, w, row, head->in_bar);
+  PB_TRY(pbHead_PullInputs(t, head, t->critic_slow, t->batch_row, count, t->value_bar, t->observed_bar));
+  return pbTrain_Spread(t, count, pull_one);
 }
 
 // ---- the whole --------------------------------------------------------------------------------------------------------
@@ -89,7 +107,8 @@ static pbStatus pull_window(pbTrain *t, double share) {
   pbBatchGradient gradient = {.theta = t->theta_bar};
 
   memset(t->theta_bar, 0, t->ntheta * sizeof(double));
-  pbStatus status = pbBatch_Vjp(t->batch, &bar, &options, &gradient, NULL);
+  pbPullMarks marks = pbTrain_Marks(t);
+  pbStatus status = pbBatch_VjpMarked(t->batch, &bar, &options, &gradient, &marks);
   return t->stopped ? pb_interrupted : status;
 }
 
@@ -100,8 +119,8 @@ pbStatus pbTrain_Gradient(pbTrain *t, bool critic) {
   PB_ASSERT(decisions > 0);
   clear_bars(t);
   for (int w = 0; w < t->settings.worlds; w++) {
-    double factor = pull_world(t, w, 1 / decisions);
-    if (critic) PB_TRY(pull_value(t, w, factor));
+    t->factor[w] = pull_world(t, w, 1 / decisions);
   }
+  if (critic) PB_TRY(pull_values(t));
   return pull_window(t, 1 / decisions);
 }

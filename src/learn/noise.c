@@ -19,7 +19,11 @@ static pbStatus look_at(pbTrain *t, pbRollout *r, int w, pbNoise *noise) {
     input.mocap_vel = t->pose_vel + first * 6 * n;
   }
 
-  PB_TRY(pbRollout_Forward(r, t->theta, t->states + (size_t)w * (size_t)t->nx, &input, NULL));
+  // pushes that change velocities are left out
+  const double *theta;
+  if (t->xfrc) input.xfrc = t->xfrc + first * 6 * (size_t)t->model->nbody;
+  PB_TRY(pbTrain_ThetaAt(t, w, 0, &theta));
+  PB_TRY(pbRollout_Forward(r, theta, t->states + (size_t)w * (size_t)t->nx, &input, NULL));
   return pbRollout_Noise(r, NULL, noise);
 }
 

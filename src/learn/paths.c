@@ -73,6 +73,7 @@ bool pbTrain_EvaluationPath(const pbTrain *train, int start, int steps, double *
 // ---- inputs -----------------------------------------------------------------------------------------------------------
 pbBatchInput pbTrain_Inputs(const pbTrain *t, const double *ctrl) {
   return (pbBatchInput){.ctrl = ctrl,
+                        .xfrc = t->xfrc,
                         .command = t->ncommand ? t->command_steps : NULL,
                         .mocap_pos = t->pose_pos,
                         .mocap_quat = t->pose_quat,

@@ -9,23 +9,34 @@
 #include "learn/train.h"
 #include "model/policy_data.h"
 
-// Generalized advantages (Schulman et al. 2016) by the critic, and from them its targets.
-static pbStatus judge_world(pbTrain *t, int w) {
+// Generalized advantages (Schulman et al. 2016) by the critic, and from them its targets. next: value of each row of the window.
+static void judge_world(pbTrain *t, int w) {
   const pbTrainSettings *s = &t->settings;
   int window = s->window, length = t->length[w];
-  const double *first = t->observed + (size_t)w * (size_t)(window + 1) * (size_t)t->nobs;
   double *advantage = t->advantage + (size_t)w * (size_t)window, *target = t->target + (size_t)w * (size_t)window, follows = 0;
-  if (!length) return pb_ok;
-
-  for (int k = 0; k <= length; k++) t->batch_row[k] = first + (size_t)k * (size_t)t->nobs;
-  PB_TRY(pbHead_Forward(t, &t->head_critic, t->critic_param, t->batch_row, length + 1));
-  const double *value = t->head_critic.out, *cost = t->costs + (size_t)w * (size_t)window;
+  const double *cost = t->costs + (size_t)w * (size_t)window, *value = t->next;
 
   for (int k = length - 1; k >= 0; k--) {
     bool over = pbTrain_Ended(t, w, k);
     follows = cost[k] - value[k] + (over ? 0 : s->discount * (value[k + 1] + s->lambda * follows));
     advantage[k] = follows;
     target[k] = follows + value[k];
+  }
+}
+
+static pbStatus judge_all(pbTrain *t) {
+  int count = 0, at = 0, window = t->settings.window;
+  for (int w = 0; w < t->settings.worlds; w++) {
+    const double *first = t->observed + (size_t)w * (size_t)(window + 1) * (size_t)t->nobs;
+    for (int k = 0; k <= t->length[w] && t->length[w]; k++) t->batch_row[count++] = first + (size_t)k * (size_t)t->nobs;
+  }
+  PB_TRY(pbHead_Forward(t, &t->head_fit, t->critic_param, t->batch_row, count));
+
+  for (int w = 0; w < t->settings.worlds; w++) {
+    if (!t->length[w]) continue;
+
+    for (int k = 0; k <= t->length[w]; k++) t->next[k] = pbTrain_ValueAt(&t->head_fit, count, at++, false);
+    judge_world(t, w);
   }
   return pb_ok;
 }
@@ -46,14 +57,11 @@ static const double *noise_of(const pbTrain *t, int decision) {
 // What the policy put out at each decision before the first step of the update.
 static pbStatus remember_means(pbTrain *t, int count) {
   pbHead *head = &t->head_policy;
-  for (int from = 0; from < count; from += head->columns) {
-    int n = count - from < head->columns ? count - from : head->columns;
-    for (int i = 0; i < n; i++) t->batch_row[i] = pbTrain_Observation(t, t->order[from + i]);
-    PB_TRY(pbHead_Forward(t, head, t->theta + t->model->policy->theta, t->batch_row, n));
-    for (int i = 0; i < n; i++) {
-      double *mean = t->mean + (size_t)t->order[from + i] * (size_t)head->f->outputs;
-      for (int k = 0; k < head->f->outputs; k++) mean[k] = head->out[k * n + i];
-    }
+  for (int i = 0; i < count; i++) t->batch_row[i] = pbTrain_Observation(t, t->order[i]);
+  PB_TRY(pbHead_Forward(t, head, t->theta + t->model->policy->theta, t->batch_row, count));
+  for (int i = 0; i < count; i++) {
+    double *mean = t->mean + (size_t)t->order[i] * (size_t)head->f->outputs;
+    for (int k = 0; k < head->f->outputs; k++) mean[k] = head->out[pbHead_At(head, count, k, i)];
   }
   return pb_ok;
 }
@@ -66,32 +74,43 @@ static double away(const pbTrain *t, int decision, int k, double out) {
 }
 
 // Derivative of the cost's max (r A, clip (r) A), r the ratio of densities now and before, by the outputs of one column.
-static void pull_column(pbTrain *t, int decision, int column, int count, double deviation) {
+typedef struct Samples {
+  const pbTrain *t;
+  const int *order;
+  int count;
+  double deviation;
+} Samples;
+
+static void pull_column(const Samples *s, int decision, const double *out, double *out_bar, int stride) {
+  const pbTrain *t = s->t;
   const pbHead *head = &t->head_policy;
   const pbOutputTarget *target = t->model->policy->target;
-  double exponent = 0, advantage = t->advantage[decision], variance = deviation * deviation;
+  double exponent = 0, advantage = t->advantage[decision], variance = s->deviation * s->deviation;
 
   for (int k = 0; k < head->f->outputs; k++) {
-    double before = noise_of(t, decision)[target[k].index], now = away(t, decision, k, head->out[k * count + column]);
+    double before = noise_of(t, decision)[target[k].index], now = away(t, decision, k, out[k * stride]);
     exponent += 0.5 * (before * before - now * now) / variance;
   }
 
   double ratio = pbExp(exponent);
   bool held = advantage < 0 ? ratio > 1 + t->settings.ratio : ratio < 1 - t->settings.ratio;
   for (int k = 0; k < head->f->outputs; k++) {
-    double now = away(t, decision, k, head->out[k * count + column]);
-    head->out_bar[k * count + column] = held ? 0 : advantage * ratio * target[k].scale * now / variance / count;
+    double now = away(t, decision, k, out[k * stride]);
+    out_bar[k * stride] = held ? 0 : advantage * ratio * target[k].scale * now / variance / s->count;
   }
+}
+
+static void pull_samples(void *user, int first, int count, const double *out, double *out_bar) {
+  const Samples *s = user;
+  for (int i = 0; i < count; i++) pull_column(s, s->order[first + i], out + i, out_bar + i, count);
 }
 
 static pbStatus fit_policy(pbTrain *t, const int *order, int count, double *norm) {
   pbHead *head = &t->head_policy;
   const pbTrainSettings *s = &t->settings;
-  double deviation = s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t);
+  Samples samples = {t, order, count, s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t)};
   for (int i = 0; i < count; i++) t->batch_row[i] = pbTrain_Observation(t, order[i]);
-  PB_TRY(pbHead_Forward(t, head, t->theta + t->model->policy->theta, t->batch_row, count));
-  for (int i = 0; i < count; i++) pull_column(t, order[i], i, count, deviation);
-  PB_TRY(pbHead_Pull(t, head, t->theta + t->model->policy->theta, count));
+  PB_TRY(pbHead_Fit(t, head, t->theta + t->model->policy->theta, t->batch_row, count, pull_samples, &samples));
 
   memcpy(t->theta_bar + t->model->policy->theta, head->bar, head->params * sizeof(double));
   *norm = pbTrain_Adam(t);
@@ -100,7 +119,7 @@ static pbStatus fit_policy(pbTrain *t, const int *order, int count, double *norm
 
 pbStatus pbTrain_Ppo(pbTrain *t, double *norm) {
   const pbTrainSettings *s = &t->settings;
-  for (int w = 0; w < s->worlds; w++) PB_TRY(judge_world(t, w));
+  PB_TRY(judge_all(t));
   int count = pbTrain_Shuffle(t, 0);
   standardize(t, count);
   PB_TRY(remember_means(t, count));

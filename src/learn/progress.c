@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "learn/train.h"
 
-double pbTrain_Fraction(const pbTrain *t) { return t->now->update / t->settings.updates; }
+double pbTrain_Fraction(const pbTrain *t) { return t->now->decisions / pbTrain_Decisions(t, t->settings.updates); }
 
 double pbTrain_Rate(const pbTrain *t) { return 1 + (t->settings.last_rate - 1) * pbTrain_Fraction(t); }
 
@@ -18,18 +18,21 @@ double pbTrain_Adam(pbTrain *t) {
 int pbTrain_Tell(void *user, const pbProgress *progress) {
   (void)progress;
   pbTrain *t = user;
-  double now = pb_seconds(), seconds = now - t->began, fraction = t->now->update - t->first_update;
+  double now = pb_seconds(), seconds = now - t->began, fraction = pbTrain_Fraction(t), here = fraction - t->first_fraction;
   if (!t->options->progress || (now - t->told < 0.02 && !t->often)) return t->stopped;
 
   t->told = now;
-  pbTrainNews news = {.update = (int)t->now->update,
+  // in updates of the longest window
+  pbTrainNews news = {.update = (int)(t->now->decisions / pbTrain_Decisions(t, 1)),
                       .updates = t->settings.updates,
                       .steps = t->now->steps,
                       .steps_per_second = (t->now->steps - t->steps_before) / (seconds > 0 ? seconds : 1),
                       .seconds = seconds,
-                      .left = fraction > 0 ? seconds * (t->settings.updates - t->now->update) / fraction : -1,
+                      .left = here > 0 ? seconds * (1 - fraction) / here : -1,
                       .cost = t->last_cost,
-                      .score = t->last_score};
+                      .score = t->last_score,
+                      .agreement = pbTrain_Agreement(t),
+                      .window = t->agreement.level[(int)t->now->level]};
   t->stopped = t->stopped || t->options->progress(t->options->user, &news) != 0;
   return t->stopped;
 }

@@ -14,6 +14,7 @@ static double value_at(const pbRamp *r, double fraction) {
 }
 
 pbStatus pbTrain_Ramp(pbTrain *t, double fraction) {
+  pbTrain_Weigh(t, fraction);
   for (int i = 0; i < t->ramps; i++) t->theta[t->ramp[i].at] = value_at(&t->ramp[i], fraction);
   return t->ramps && t->task->recompute ? pbModel_SetConstants(t->ctx, t->model, t->theta) : pb_ok;
 }

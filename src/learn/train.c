@@ -11,9 +11,11 @@
 
 // ---- methods ----------------------------------------------------------------------------------------------------------
 static pbStatus update_gradient(pbTrain *t, bool critic, pbTrainRow *row) {
+  pbTrain_ChooseWindow(t);
   PB_TRY(pbTrain_Collect(t));
   PB_TRY(pbTrain_Observe(t));
   PB_TRY(pbTrain_Gradient(t, critic));
+  pbTrain_Agree(t);
   row->cost = pbTrain_MeanCost(t);
   row->dropped = t->dropped;
   row->norm = pbTrain_Adam(t);
@@ -67,11 +69,18 @@ bool pbTrainMethod_Named(const char *name, pbTrainMethod *method) {
 }
 
 // ---- what is kept -----------------------------------------------------------------------------------------------------
+size_t pbTrain_RowSize(const pbTrain *t) { return PB_TRAIN_COLUMNS + 2 * (size_t)t->cost.count; }
+
+// Segments, then each update's row with its terms.
 static void copy_kept(pbTrain *t) {
   double *out = t->kept;
   for (int i = 0; i < t->segments; i++) {
     memcpy(out, t->segment[i].data, t->segment[i].count * sizeof *out);
     out += t->segment[i].count;
+  }
+  for (int k = 0; k < (int)pbTrain_MostRows(t); k++, out += pbTrain_RowSize(t)) {
+    memcpy(out, t->rows + k, sizeof *t->rows);
+    memcpy(out + PB_TRAIN_COLUMNS, pbTrain_TermRow(t, k, false), 2 * (size_t)t->cost.count * sizeof *out);
   }
   PB_ASSERT(out == t->kept + t->kept_size);
 }
@@ -82,13 +91,19 @@ static void put_kept(pbTrain *t) {
     memcpy(t->segment[i].data, in, t->segment[i].count * sizeof *in);
     in += t->segment[i].count;
   }
+  for (int k = 0; k < (int)pbTrain_MostRows(t); k++, in += pbTrain_RowSize(t)) {
+    memcpy(t->rows + k, in, sizeof *t->rows);
+    memcpy(pbTrain_TermRow(t, k, false), in + PB_TRAIN_COLUMNS, 2 * (size_t)t->cost.count * sizeof *in);
+  }
 }
 
 static pbStatus restore_kept(pbTrain *t, const char *file) {
   double seed = t->now->seed, method = t->now->method;
   put_kept(t);
 
-  bool whole = t->now->update >= 0 && t->now->update <= t->settings.updates && t->now->update == floor(t->now->update);
+  const pbTrainNumbers *n = t->now;
+  bool whole = n->update >= 0 && n->update < (double)pbTrain_MostRows(t) && n->update == floor(n->update) && n->level >= 0 &&
+               n->level < t->agreement.levels && n->level == floor(n->level);
   if (!whole) return pbContext_Fail(t->ctx, pb_bad_input, "%.400s: is damaged; remove it or start with --fresh", file);
   if (t->now->seed != seed || t->now->method != method)
     return pbContext_Fail(t->ctx, pb_bad_input,
@@ -98,7 +113,7 @@ static pbStatus restore_kept(pbTrain *t, const char *file) {
 
 static pbStatus save(pbTrain *t, const pbRunStore *store) {
   t->saved = pb_seconds();
-  size_t ahead = (size_t)(t->settings.updates - (int)t->now->update) * PB_TRAIN_COLUMNS;
+  size_t ahead = (pbTrain_MostRows(t) - (size_t)t->now->update) * pbTrain_RowSize(t);
   return store ? store->save(store->user, t->kept, t->kept_size - ahead) : pb_ok;
 }
 
@@ -109,6 +124,8 @@ static bool better(const pbTrain *t, double score) { return !t->now->evaluated |
 static pbStatus evaluate(pbTrain *t, pbTrainRow *row) {
   PB_TRY(pbTrain_Evaluate(t, t->theta, pb_drawEvaluation, t->settings.evaluate_starts, &row->score, &row->alive));
   t->last_score = row->score;
+  row->length = t->episode_length;
+  row->success = t->success_rate;
   if (!better(t, row->score)) return pb_ok;
 
   if (!t->now->evaluated) t->now->first_score = row->score;
@@ -116,6 +133,8 @@ static pbStatus evaluate(pbTrain *t, pbTrainRow *row) {
   t->now->best_score = row->score;
   t->now->best_alive = row->alive;
   t->now->best_update = row->update;
+  t->now->best_length = row->length;
+  t->now->best_success = row->success;
   t->now->best_stats = t->now->stats;
   t->now->starts = t->settings.evaluate_starts;
   memcpy(t->best, t->theta + t->policy_at, t->policy_count * sizeof(double));
@@ -136,19 +155,43 @@ static pbStatus judge_again(pbTrain *t) {
   return pb_ok;
 }
 
+// Evaluations are as far apart in decisions, whatever windows were.
+static bool is_judged(const pbTrain *t, double before) {
+  int64_t every = (int64_t)pbTrain_Decisions(t, t->settings.evaluate_every);
+  bool last = t->now->decisions >= pbTrain_Decisions(t, t->settings.updates);
+  return last || (int64_t)t->now->decisions / every > (int64_t)before / every;
+}
+
+// Terms of the update, and of its evaluation; a search has no window of its own.
+static void note_terms(pbTrain *t, bool evaluated) {
+  double *to = pbTrain_TermRow(t, (int)t->now->update, evaluated);
+  if (evaluated) memcpy(to, t->term_means, (size_t)t->cost.count * sizeof *to);
+  else if (t->batch) pbTrain_MeanTerms(t, to);
+}
+
 static pbStatus one_update(pbTrain *t) {
   const pbTrainSettings *s = &t->settings;
-  pbTrainRow row = {.update = t->now->update + 1, .norm = NAN, .value = NAN, .score = NAN, .alive = NAN};
+  double before = t->now->decisions;
+  pbTrainRow row = {
+      .update = t->now->update + 1, .norm = NAN, .value = NAN, .score = NAN, .alive = NAN, .length = NAN, .success = NAN};
+  double *terms = pbTrain_TermRow(t, (int)t->now->update, false);
+  for (int i = 0; i < 2 * t->cost.count; i++) terms[i] = NAN;
 
   // what is judged and kept is of the task's own physics
   PB_TRY(pbTrain_Ramp(t, pbTrain_Fraction(t)));
   pbStatus status = methods[s->method].update(t, &row);
   PB_TRY(pbTrain_Ramp(t, 1));
   PB_TRY(status);
+  note_terms(t, false);
 
-  bool last = (int)row.update == s->updates;
-  if ((int)row.update % s->evaluate_every == 0 || last) PB_TRY(evaluate(t, &row));
+  t->now->decisions += s->window;
+  if (is_judged(t, before)) {
+    PB_TRY(evaluate(t, &row));
+    note_terms(t, true);
+  }
   row.steps = t->now->steps;
+  row.agreement = pbTrain_Agreement(t);
+  row.window = t->search ? NAN : t->agreement.level[(int)t->now->level];
   t->last_cost = row.cost;
   t->rows[(int)t->now->update] = row;
   t->now->update = row.update;
@@ -159,7 +202,7 @@ static pbStatus run_updates(pbTrain *t, const pbRunStore *store) {
   int most = t->options->updates > 0 && t->options->updates < t->settings.updates ? t->options->updates : t->settings.updates;
   double every = t->options->save_seconds > 0 ? t->options->save_seconds : 1;
 
-  while ((int)t->now->update < most) {
+  while (t->now->decisions < pbTrain_Decisions(t, most)) {
     pbStatus status = pbTrain_Tell(t, NULL) ? pb_interrupted : one_update(t);
 
     // what is saved is always the end of a whole update
@@ -187,6 +230,8 @@ static void write_result(pbTrain *t, pbTrainResult *result) {
   result->steps = t->now->steps;
   result->score = t->now->best_score;
   result->alive = t->now->best_alive;
+  result->length = t->now->best_length;
+  result->success = t->now->best_success;
   result->first_score = t->now->first_score;
   result->seconds = t->now->seconds;
   result->dropped = t->now->dropped;
@@ -207,7 +252,7 @@ static pbStatus begin(pbTrain *t, const pbRunStore *store, bool *resumed) {
   t->began = t->saved = pb_seconds();
   t->seconds_before = t->now->seconds;
   t->steps_before = t->now->steps;
-  t->first_update = t->now->update;
+  t->first_fraction = pbTrain_Fraction(t);
   if (*resumed) return judge_again(t);
 
   // the policy as it was given is the first to be judged
@@ -227,8 +272,9 @@ pbStatus pbTrain_Loop(pbTrain *t, const pbTrainOptions *options, const pbRunStor
   if (status == pb_ok || status == pb_interrupted) {
     if (t->theta_out && t->now->evaluated) write_result(t, result);
   }
-  if (status == pb_ok) status = pbTrain_Noise(t, result);
-  return status;
+  if (status != pb_ok) return status;
+  pbTrain_LastWindow(t);
+  return pbTrain_Noise(t, result);
 }
 
 // ---- what is known of it ----------------------------------------------------------------------------------------------
@@ -243,11 +289,14 @@ void pbTrain_Destroy(pbTrain *train) {
   pbTrain_End(train);
   pbTermSet_Free(&train->cost);
   pbTermSet_Free(&train->end);
+  pbTermSet_Free(&train->success);
   pbContext_Free(train->ctx, train->spread);
   pbContext_Free(train->ctx, train->ramp);
+  pbContext_Free(train->ctx, train->schedule);
   pbContext_Free(train->ctx, train->critic_text);
   pbNetwork_Destroy(train->before);
   pbNetwork_Destroy(train->critic);
+  pbNetwork_Destroy(train->critic_single);
   if (train->task) pbTask_Destroy(train->task);
   pbContext_Free(train->ctx, train);
 }

@@ -6,18 +6,22 @@
 #include <pullback/learn.h>
 
 #include "optimize/task.h"
+#include "rollout/rollout.h"
 
 typedef struct pbTrainSettings {
   pbTrainMethod method;
-  int updates, worlds, window;  // window: decisions
+  int updates, worlds, window;  // window: decisions, of the update at hand where it follows the agreement
+  int most, least;              // then it lies between these
+  double agree;                 // and is the longest whose gradients agree so well; 0: the window is fixed
   double episode;               // s
   double discount, lambda;      // of a decision; of the critic's targets
   double rate, last_rate;       // of Adam, falling linearly from the first to the last update
   double beta1, beta2, clip;    // clip: largest norm of a gradient
   double noise, last_noise;     // standard deviation of what is added to controls while collecting
   int evaluate_every, evaluate_starts;
+  bool evaluate_noise;                // of what is observed
   double critic_rate, critic_target;  // target: share that stays of the slow critic
-  int critic_rounds, critic_batches;
+  int critic_rounds, critic_batches, critic_count;
   int rounds, batches;  // ppo
   double ratio;         // ppo: clip of the ratio of probabilities
   double sigma;         // es, sep-cma
@@ -31,6 +35,13 @@ typedef struct pbRamp {
   double from, own;   // of one sign; own: the task's
   double begin, end;  // shares of the updates: `from` before, `own` after
 } pbRamp;
+
+// A weight of the loss that reaches the task's value on the way.
+typedef struct pbTermSchedule {
+  int term;           // of the loss
+  double from, own;   // own: the task's
+  double begin, end;  // shares of the updates: `from` before, `own` after
+} pbTermSchedule;
 
 // Adam on chosen entries of an array, with the gradient's norm clipped.
 typedef struct pbLearnAdam {
@@ -50,15 +61,23 @@ typedef struct pbHead {
   size_t *index;  // of the entries that are not fixed
   size_t unknowns;
   int columns;  // most at once
-  double *in, *out, *out_bar, *in_bar;
-  void *block, *work;
+  double *out;  // of the last call: pbHead_At
+  pbPool *pool;
+  // The gradient by parts of the columns, what became of each part; memory of each thread, so many bytes.
+  double *leaf;
+  pbStatus *fate;
+  void *block;
+  size_t stride;
 } pbHead;
+// Writes cotangents of the outputs of columns first .. first + count - 1, entry k of the i-th of them at [k * count + i], as
+// their outputs stand. By several threads at once.
+typedef void (*pbHeadBars)(void *user, int first, int count, const double *out, double *out_bar);
 
 typedef struct pbSegment {  // numbers that pass from one update to the next
   double *data;
   size_t count;
 } pbSegment;
-enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 64 };
+enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 96 };
 
 // What a training leaves beside a policy's weights, of the best one. NULL: there is none.
 typedef struct pbLearned {
@@ -70,22 +89,37 @@ typedef struct pbLearned {
 
 typedef struct pbTrainNumbers {  // doubles only: they are saved as such
   double update, steps, evaluated, best_update, best_score, best_alive, first_score, dropped, seconds, adam, critic_adam, stats,
-      seed, method, best_stats, reserved[3];
+      seed, method, best_stats, best_length, best_success;
   double best_adam, best_critic_adam, starts;  // starts: that the best was judged with
+  double decisions, level, since;              // decisions: of each world; level: of the window in use; since its trial
 } pbTrainNumbers;
 
 // What random numbers are for.
-enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch };
+enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch, pb_drawPlaces, pb_drawSeen };
+
+enum { PB_TRAIN_LEVELS = 20 };
+typedef struct pbLearnAgreement {      // of the gradients of worlds: src/learn/agreement.c
+  int levels, level[PB_TRAIN_LEVELS];  // windows that may be, the longest first
+  int first;                           // that of the window at hand, which measures this and all shorter ones
+  bool trial;                          // it is longer than the window in use
+  int mark[PB_TRAIN_LEVELS];
+  size_t places;
+  int *place;          // (unknowns): place of a weight, or -1 - place with the other sign
+  double *numbers;     // (worlds, levels, places)
+  const double **row;  // (worlds)
+  double *estimate;    // (levels, 2): fading sums of similarities and of weights
+} pbLearnAgreement;
 
 struct pbTrain {
   pbContext *ctx;
   pbTask *task;  // model, parameters, start; the training's own
   pbTrainSettings settings;
   pbTermSet cost, end;  // of one state each; end: count 0 where no episode ends before its time
+  pbTermSet success;    // count 0: nothing says what is one
   double *spread;       // TangentSize: starts lie within it about the task's; NULL: all begin there
   // Layers before the policy's normalizer (NULL: none); where its numbers begin in theta, and in the critic's parameters (-1: it
   // has none); how many they are.
-  pbNetwork *before, *critic;
+  pbNetwork *before, *critic, *critic_single;  // critic_single: the critic in float
   ptrdiff_t mean_at, deviation_at, critic_mean_at, critic_deviation_at;
   int features;
   bool brought;       // the policy came with the numbers of its normalizer, which stay
@@ -95,6 +129,8 @@ struct pbTrain {
   bool fresh_critic;  // whatever the file has
   pbRamp *ramp;
   int ramps;
+  pbTermSchedule *schedule;
+  int schedules;
 
   // the run's memory: made by pbTrain_Begin, gone with pbTrain_End
   const pbModel *model;
@@ -104,10 +140,17 @@ struct pbTrain {
   size_t *unknown;                                   // entries of theta that are learned
   double *theta, *theta_bar, *theta_out;
   const char **slices;  // their names
+  // Parameters that are drawn: entries of theta, each once, with names; those of present episodes (worlds, own_size), and of each
+  // decision of a window (worlds, window + 1, own_size); theta of one world.
+  size_t own_size, *own_at;
+  const char **own_name;
+  char *own_text;
+  double *own, *own_rows, *theta_world;
   pbPool *pool;
   pbBatch *batch, *trial;  // trial: for evaluations
-  pbScratch *scratch;
+  pbScratch **scratch;     // of each thread
   pbHead head_critic, head_policy, head_before;
+  pbHead head_fit;  // the critic in float, for its fit: parameters as those of head_critic
   pbOptimizer *search;
   pbRate search_rate;
 
@@ -123,22 +166,30 @@ struct pbTrain {
   double *search_state;
   size_t search_size;
   pbTrainRow *rows;
+  double *term_rows;  // (updates, 2, terms): what each costs in an update, in its evaluation
   pbSegment segment[PB_TRAIN_SEGMENTS];
   int segments;
   double *kept;  // all of these after the last whole update
   size_t kept_size;
 
   // of one window
+  pbLearnAgreement agreement;
   double *ctrl, *row_states, *row_sensor, *row_xpos, *row_site;  // (worlds, steps, nu), (worlds, window + 1, width)
   double *trial_command, *command_steps;                         // (lanes, commands), (lanes, steps, commands)
   double *pose_pos, *pose_quat;                                  // (lanes, steps, nmocap, 3) and 4; NULL: the model's
   double *pose_vel;                                              // (lanes, steps, nmocap, 6)
-  int *row_steps;                                                // (window + 1)
-  double *costs, *target, *advantage, *mean;                     // (worlds, window), mean: (worlds, window, outputs)
-  double *fresh;                                                 // (worlds, window, nx): new starts right after a decision
-  double *observed;                                              // (worlds, window + 1, nobs)
-  double *bar_x, *bar_sensor, *bar_xpos, *bar_site;              // (worlds, window + 1, width): of the tangent, sensors, ...
-  double *next, *tangent, *record;                               // window; TangentSize; a tape record
+  double *xfrc, *kick, *noise;                       // (lanes, steps, 6 nbody), nv, observed: pushes, noise; NULL: none
+  int *row_steps;                                    // (window + 1)
+  double *term_costs;                                // (lanes, window, terms)
+  double *costs, *target, *advantage, *mean;         // (worlds, window), mean: (worlds, window, outputs)
+  double *clock;                                     // (lanes, window): s of its episode when a decision is over
+  double *fresh;                                     // (worlds, window, nx): new starts right after a decision
+  double *observed;                                  // (worlds, window + 1, nobs)
+  double *bar_x, *bar_sensor, *bar_xpos, *bar_site;  // (worlds, window + 1, width): of the tangent, sensors, ...
+  double *tangent, *record;                          // TangentSize; a tape record for each thread
+  double *next, *factor;                             // window + 1; worlds
+  double *value_bar, *observed_bar;                  // (worlds, critics), (worlds, nobs)
+  pbStatus *fate;                                    // worlds: of a call on all threads
   const double **batch_row;
   int *length, *done, *ids, *order, dropped;  // length: decisions that count
   bool *ended, *lost;                         // (worlds, window): its episode ended before its time; (worlds): diverged
@@ -146,9 +197,10 @@ struct pbTrain {
   void *block[PB_TRAIN_BLOCKS];  // all memory of the run
   int blocks;
   const pbTrainOptions *options;
-  double began, saved, told, steps_before, seconds_before, first_update;
+  double began, saved, told, steps_before, seconds_before, first_fraction;
   double last_cost, last_score;
-  bool stopped, often;  // often: news at every occasion
+  double episode_length, success_rate, *term_means;  // of the last evaluation: as in a row; (terms)
+  bool stopped, often;                               // often: news at every occasion
 };
 
 // ---- begin.c: memory, the worlds' first states
@@ -162,16 +214,25 @@ void pbTrain_TakeGiven(pbTrain *t);
 pbLearned pbTrain_Learned(const pbTrain *t);  // until the next pbTrain_Begin or pbTrain_End
 
 // ---- head.c
-PB_NODISCARD pbStatus pbHead_Create(pbContext *ctx, const pbPolicyFunction *f, int columns, pbHead *head);
+PB_NODISCARD pbStatus pbHead_Create(pbContext *ctx, pbPool *pool, const pbPolicyFunction *f, int columns, pbHead *head);
 void pbHead_Destroy(pbContext *ctx, pbHead *head);
-// `count` rows of observations through a head; results in head->out, entry i of row b at [i * count + b].
+// `count` rows of observations through a head, on all threads, with the same bits for any number of these; into head->out.
 PB_NODISCARD pbStatus pbHead_Forward(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count);
-PB_NODISCARD pbStatus pbHead_Pull(pbTrain *t, pbHead *head, const double *param, int count);
+// Where an output of a column stands in head->out. Of one output: at [column].
+size_t pbHead_At(const pbHead *head, int count, int output, int column);
+// Outputs as Forward, and the gradient by parameters of what has these cotangents, into head->bar.
+PB_NODISCARD pbStatus pbHead_Fit(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count,
+                                 pbHeadBars bars, void *user);
+// in_bar (count, nobs) by the rows themselves; out_bar (count, outputs).
+PB_NODISCARD pbStatus pbHead_PullInputs(pbTrain *t, pbHead *head, const double *param, const double *const *row, int count,
+                                        const double *out_bar, double *in_bar);
 
 // ---- worlds.c: starts, windows, costs
 uint64_t pbTrain_Draw(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b);  // seed of a generator
 // Start `b` of world or episode `a`: the task's, its draws, its spread. command: the policy's, for the whole episode.
 void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x, double *command);
+// The state that decision k begins from: where the last one has led, or a new start.
+const double *pbTrain_Began(const pbTrain *t, int w, int k);
 // Steps that the first episode of a world counts as made: spread over an episode, so that not all worlds end at once.
 int pbTrain_FirstAge(const pbTrain *t, int w);
 // What acts in the window to come beside controls: commands, and paths of mocap bodies.
@@ -179,12 +240,14 @@ void pbTrain_Prepare(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
 // pb_not_finite, with the reason: no world of the batch has a finite loss.
 PB_NODISCARD pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch);
-double pbTrain_Cost(pbTrain *t, size_t row, bool pull);  // of a row of row_states
+double pbTrain_Cost(pbTrain *t, int w, int k, bool pull);  // of decision k of world w
 double pbTrain_MeanCost(const pbTrain *t);
 bool pbTrain_Ended(const pbTrain *t, int w, int k);  // did the episode of world w end with decision k?
 // Goes on after a window: states of worlds, those that were lost or whose time is over at new starts.
 void pbTrain_Advance(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Observe(pbTrain *t);  // observed, of all rows that count
+// work(t, i, worker) for i below count (at most the worlds), on all threads, each with scratch[worker].
+PB_NODISCARD pbStatus pbTrain_Spread(pbTrain *t, int count, pbStatus (*work)(pbTrain *t, int i, int worker));
 const double *pbTrain_Observation(const pbTrain *t, int decision);
 // Mean cost of whole episodes over starts of a stream; alive: the share of them that did not end before their time.
 PB_NODISCARD pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int starts, double *score,
@@ -198,8 +261,49 @@ void pbTrain_SetPath(pbTrain *t, int lane, const pbTrajectory *tr, long row, int
 pbBatchInput pbTrain_Inputs(const pbTrain *t, const double *ctrl);  // of a window
 pbInput pbTrain_Input(const pbTrain *t, int w, int k);              // what a policy sees at decision k, or at the end
 
+// ---- drawn.c: for each world and episode
+// An episode by its number: start b of world or episode a, of a stream.
+typedef struct pbTrainEpisode {
+  uint64_t stream, a, b;
+} pbTrainEpisode;
+size_t pbTrain_DrawnCount(const pbTrain *t);  // entries of theta, those that are drawn twice counted twice
+size_t pbTrain_NameSize(void);
+void pbTrain_FindDrawn(pbTrain *t);
+bool pbTrain_IsDrawn(const pbTrain *t, size_t entry);
+bool pbTrain_DrawsPushes(const pbTrain *t, bool velocities);
+bool pbTrain_DrawsNoise(const pbTrain *t);
+void pbTrain_DrawOwn(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *own);
+// A new episode of a world, by its number, from decision k of the window on: also behind it.
+void pbTrain_NewOwn(pbTrain *t, int w, int k);
+// At the start of a window: rows of all decisions; values into the batch, with constants that follow. Of evaluations likewise.
+void pbTrain_NoteOwn(pbTrain *t);
+PB_NODISCARD pbStatus pbTrain_GiveOwn(pbTrain *t);
+PB_NODISCARD pbStatus pbTrain_GiveTrialOwn(pbTrain *t, const double *theta, uint64_t stream, int starts);
+// All parameters of world w at decision k (until the next such call); whether they are those of the decision before.
+PB_NODISCARD pbStatus pbTrain_ThetaAt(const pbTrain *t, int w, int k, const double **theta);
+bool pbTrain_SameOwn(const pbTrain *t, int w, int k);
+// Steps `first` on of a window, in which a lane goes on with step `row` of its episode: commands, pushes.
+void pbTrain_SetDrawn(pbTrain *t, int lane, const pbTrainEpisode *of, long row, int first);
+// Noise of all decisions of a window, by a seed; onto what world w observes at decision k, or at the end; whether a batch has it.
+void pbTrain_SetNoise(pbTrain *t, int lane, uint64_t draw, int decision);
+void pbTrain_AddNoise(const pbTrain *t, int w, int k, double *observed);
+void pbTrain_Disturb(const pbTrain *t, pbBatch *batch, bool noise);
+
 // ---- gradient.c: into theta_bar, with the critic behind each window or without
 PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);
+
+// ---- agreement.c: how far gradients can be trusted, and windows by it
+void pbTrain_SetLevels(pbTrain *t);
+size_t pbTrain_MostRows(const pbTrain *t);                // updates that there may be
+double pbTrain_Decisions(const pbTrain *t, int updates);  // of each world, in so many of the longest windows
+void pbTrain_ChooseWindow(pbTrain *t);                    // of the update to come
+void pbTrain_LastWindow(pbTrain *t);                      // that in use
+size_t pbTrain_Places(const pbTrain *t);
+pbPullMarks pbTrain_Marks(pbTrain *t);       // for a pullback
+void pbTrain_Agree(pbTrain *t);              // after it
+double pbTrain_Agreement(const pbTrain *t);  // -1 .. 1, of the window in use; NAN: nothing is known
+// Mean similarity q of `count` vectors, -1/(count - 1) .. 1; NAN of one, or of zeros.
+double pbTrain_Similarity(const double *const *gradient, int count, size_t size);
 
 // ---- noise.c: how far gradients reach within a window, from where worlds are now. Writes over the window's inputs alone.
 PB_NODISCARD pbStatus pbTrain_Noise(pbTrain *t, pbTrainResult *result);
@@ -207,6 +311,8 @@ PB_NODISCARD pbStatus pbTrain_Noise(pbTrain *t, pbTrainResult *result);
 // ---- critic.c
 void pbTrain_Targets(const pbTrainSettings *s, int length, const double *cost, const double *next, const bool *ended,
                      double *target);
+// Of a column of the critics' outputs: their mean, or the worst of them, which is the largest (Fujimoto et al. 2018).
+double pbTrain_ValueAt(const pbHead *head, int count, int column, bool worst);
 PB_NODISCARD pbStatus pbTrain_MakeTargets(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_FitCritic(pbTrain *t, double *error);
 int pbTrain_Shuffle(pbTrain *t, uint64_t round);  // order: decisions that count; how many
@@ -220,6 +326,14 @@ PB_NODISCARD pbStatus pbTrain_Search(pbTrain *t, double *cost);
 
 // ---- ramp.c: theta as it is after a share of the updates; 1: the task's own
 PB_NODISCARD pbStatus pbTrain_Ramp(pbTrain *t, double fraction);
+
+// ---- columns.c: terms by themselves
+void pbTrain_Weigh(pbTrain *t, double fraction);                     // weights after a share of the updates; 1: the task's own
+void pbTrain_KeepTerms(pbTrain *t, int w, int k);                    // what they were worth a moment ago, as those of a decision
+double *pbTrain_TermCosts(const pbTrain *t, int w, int k);           // (terms)
+void pbTrain_MeanTerms(const pbTrain *t, double *mean);              // (terms), of the window
+double *pbTrain_TermRow(const pbTrain *t, int row, bool evaluated);  // (terms)
+size_t pbTrain_RowSize(const pbTrain *t);  // numbers that are kept of an update: its row, and these terms
 
 // ---- train.c
 int pbTrain_Tell(void *user, const pbProgress *progress);

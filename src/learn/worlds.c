@@ -47,35 +47,41 @@ int pbTrain_FirstAge(const pbTrain *t, int w) {
 }
 
 // ---- costs ------------------------------------------------------------------------------------------------------------
-// What a set of terms looks at, from row `row` of world w.
-static void load_row(const pbTrain *t, pbTermSet *set, size_t row) {
+// What a set of terms looks at: the state after decision k of world w, what was decided, and why.
+static void load_row(const pbTrain *t, pbTermSet *set, int w, int k) {
+  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1;
   if (set->states) memcpy(set->states, t->row_states + row * (size_t)t->nx, (size_t)t->nx * sizeof(double));
   if (set->sensordata) memcpy(set->sensordata, t->row_sensor + row * (size_t)set->ns, (size_t)set->ns * sizeof(double));
   if (set->xpos) memcpy(set->xpos, t->row_xpos + row * 3 * (size_t)set->nbody, 3 * (size_t)set->nbody * sizeof(double));
   if (set->site_xpos) memcpy(set->site_xpos, t->row_site + row * 3 * (size_t)set->nsite, 3 * (size_t)set->nsite * sizeof(double));
+
+  set->command = pbTrain_Input(t, w, k).command;
+  set->last = pbTrain_Began(t, w, k) + set->held_at;
+  set->clock = t->clock[(size_t)w * (size_t)t->settings.window + (size_t)k];
 }
 
-double pbTrain_Cost(pbTrain *t, size_t row, bool pull) {
-  load_row(t, &t->cost, row);
+double pbTrain_Cost(pbTrain *t, int w, int k, bool pull) {
+  load_row(t, &t->cost, w, k);
   return pbTermSet_Value(&t->cost, NULL, pull, NULL);
 }
 
-// Terms of "done" at this row: the episode ends where they are above zero. NaN: they have no value there.
-static double end_value(pbTrain *t, size_t row) {
+// Terms of "done" after this decision: the episode ends where they are above zero. NaN: they have no value there.
+static double end_value(pbTrain *t, int w, int k) {
   if (!t->end.count) return 0;
-  load_row(t, &t->end, row);
+  load_row(t, &t->end, w, k);
   return pbTermSet_Value(&t->end, NULL, false, NULL);
 }
 
 bool pbTrain_Ended(const pbTrain *t, int w, int k) { return t->ended[(size_t)w * (size_t)t->settings.window + (size_t)k]; }
 
 // What decision k of a world cost, and whether its episode ended with it. there: it came to its end. False: the world failed, or
-// its loss is not finite, or whether it has ended has no answer.
-static bool judge(pbTrain *t, int w, int k, bool there) {
+// its loss is not finite, or whether it has ended has no answer. steps: that its episode has made by then.
+static bool judge(pbTrain *t, int w, int k, long steps, bool there) {
   size_t at = (size_t)w * (size_t)t->settings.window + (size_t)k;
-  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k + 1;
-  t->costs[at] = there ? pbTrain_Cost(t, row, false) : NAN;
-  double end = isfinite(t->costs[at]) ? end_value(t, row) : NAN;
+  t->clock[at] = (double)steps * t->cost.timestep;
+  t->costs[at] = there ? pbTrain_Cost(t, w, k, false) : NAN;
+  pbTrain_KeepTerms(t, w, k);
+  double end = isfinite(t->costs[at]) ? end_value(t, w, k) : NAN;
   t->ended[at] = end > 0;
   return !isnan(end);
 }
@@ -97,13 +103,6 @@ static void draw_noise(pbTrain *t) {
       for (int j = 1; j < t->every; j++) memcpy(first + j * t->nu, first, (size_t)t->nu * sizeof *first);
     }
   }
-}
-
-// Commands of worlds, the same in every step of a window.
-static void spread_commands(pbTrain *t, const double *command, int worlds) {
-  size_t width = (size_t)t->ncommand;
-  for (size_t row = 0; row < (size_t)worlds * (size_t)t->steps; row++)
-    memcpy(t->command_steps + row * width, command + row / (size_t)t->steps * width, width * sizeof *command);
 }
 
 static pbBatchOutput outputs(pbTrain *t) {
@@ -143,16 +142,18 @@ pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch) {
                         t->now->update + 1, why);
 }
 
-// A new episode of a world, by its number, from the state x on; its command from decision k of the window on.
+static pbTrainEpisode present_episode(const pbTrain *t, int w) {
+  return (pbTrainEpisode){pb_drawStart, (uint64_t)w, (uint64_t)t->episode[w]};
+}
+
+// A new episode of a world, by its number, from the state x on; what is drawn for it from decision k of the window on.
 static void begin_episode(pbTrain *t, int w, int k, double *x) {
-  size_t width = (size_t)t->ncommand;
-  double *command = t->command + (size_t)w * width;
   t->age[w] = 0;
   t->episode[w]++;
-  pbTrain_Start(t, pb_drawStart, (uint64_t)w, (uint64_t)t->episode[w], x, command);
-
-  for (int step = k * t->every; step < t->steps; step++)
-    memcpy(t->command_steps + ((size_t)w * (size_t)t->steps + (size_t)step) * width, command, width * sizeof *command);
+  pbTrainEpisode episode = present_episode(t, w);
+  pbTrain_Start(t, episode.stream, episode.a, episode.b, x, t->command + (size_t)w * (size_t)t->ncommand);
+  pbTrain_NewOwn(t, w, k);
+  pbTrain_SetDrawn(t, w, &episode, 0, k * t->every);
   pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, (uint64_t)t->episode[w]), 0, k * t->every);
 }
 
@@ -163,7 +164,7 @@ static long path_row(const pbTrain *t, int w) { return (long)t->age[w] - (t->epi
 static void note_decision(pbTrain *t, int w, int k) {
   if (t->lost[w]) return;
   t->age[w] += t->every;
-  t->lost[w] = !judge(t, w, k, t->done[w] >= (k + 1) * t->every);
+  t->lost[w] = !judge(t, w, k, path_row(t, w), t->done[w] >= (k + 1) * t->every);
   if (t->lost[w]) t->length[w] = 0;
   if (t->lost[w] || !pbTrain_Ended(t, w, k)) return;
 
@@ -187,15 +188,19 @@ static pbStatus collect_part(pbTrain *t, int from, int to, const pbBatchInput *i
 }
 
 void pbTrain_Prepare(pbTrain *t) {
-  int worlds = t->settings.worlds;
-  spread_commands(t, t->command, worlds);
-  for (int w = 0; w < worlds; w++)
-    pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, (uint64_t)t->episode[w]), path_row(t, w), 0);
+  pbTrain_NoteOwn(t);
+  for (int w = 0; w < t->settings.worlds; w++) {
+    pbTrainEpisode episode = present_episode(t, w);
+    pbTrain_SetDrawn(t, w, &episode, path_row(t, w), 0);
+    pbTrain_SetNoise(t, w, pbTrain_Draw(t, pb_drawSeen, (uint64_t)t->now->update, (uint64_t)w), 0);
+    pbTrain_SetPath(t, w, pbTrain_Trajectory(t, episode.a, episode.b), path_row(t, w), 0);
+  }
 }
 
 pbStatus pbTrain_Collect(pbTrain *t) {
   int worlds = t->settings.worlds, window = t->settings.window, lost = 0;
   draw_noise(t);
+  PB_TRY(pbTrain_GiveOwn(t));
   memcpy(pbBatch_States(t->batch), t->states, (size_t)worlds * (size_t)t->nx * sizeof(double));
   for (int w = 0; w < worlds; w++) {
     t->length[w] = window;
@@ -236,26 +241,53 @@ void pbTrain_Advance(pbTrain *t) {
 }
 
 // ---- observations -----------------------------------------------------------------------------------------------------
-// The state that decision k begins from: where the last one has led, or a new start.
-static const double *began(const pbTrain *t, int w, int k) {
+const double *pbTrain_Began(const pbTrain *t, int w, int k) {
   size_t window = (size_t)t->settings.window, nx = (size_t)t->nx;
   if (k > 0 && pbTrain_Ended(t, w, k - 1)) return t->fresh + ((size_t)w * window + (size_t)(k - 1)) * nx;
   return t->row_states + ((size_t)w * (window + 1) + (size_t)k) * nx;
 }
 
-pbStatus pbTrain_Observe(pbTrain *t) {
-  int window = t->settings.window;
-  for (int w = 0; w < t->settings.worlds; w++) {
-    for (int k = 0; k <= t->length[w]; k++) {
-      size_t row = (size_t)w * (size_t)(window + 1) + (size_t)k;
-      pbInput input = pbTrain_Input(t, w, k);
-      pbStatus status =
-          pbPolicy_Observe(t->model, t->theta, began(t, w, k), &input, t->scratch, t->observed + row * (size_t)t->nobs);
-      if (status != pb_ok) return pbContext_Fail(t->ctx, status, "%s", pbScratch_Error(t->scratch));
-    }
+typedef struct Spread {
+  pbTrain *t;
+  pbStatus (*work)(pbTrain *t, int w, int worker);
+} Spread;
+
+static void one_world(void *user, int w, int worker) {
+  const Spread *s = user;
+  s->t->fate[w] = s->work(s->t, w, worker);
+}
+
+pbStatus pbTrain_Spread(pbTrain *t, int count, pbStatus (*work)(pbTrain *t, int w, int worker)) {
+  Spread spread = {t, work};
+  PB_ASSERT(count <= t->lanes);
+
+  // parameters of their own have room for one world at a time
+  if (t->own_size)
+    for (int w = 0; w < count; w++) one_world(&spread, w, 0);
+  else pbPool_Run(t->pool, count, one_world, &spread);
+
+  // the text is of what a thread did last: the first that failed says it again
+  for (int w = 0; w < count; w++) {
+    if (t->fate[w] == pb_ok) continue;
+    pbStatus status = work(t, w, 0);
+    return pbContext_Fail(t->ctx, status == pb_ok ? t->fate[w] : status, "%s", pbScratch_Error(t->scratch[0]));
   }
   return pb_ok;
 }
+
+static pbStatus observe_world(pbTrain *t, int w, int worker) {
+  const double *theta = t->theta;
+  for (int k = 0; k <= t->length[w]; k++) {
+    double *observed = t->observed + ((size_t)w * (size_t)(t->settings.window + 1) + (size_t)k) * (size_t)t->nobs;
+    pbInput input = pbTrain_Input(t, w, k);
+    if (t->own_size && (k == 0 || !pbTrain_SameOwn(t, w, k))) PB_TRY(pbTrain_ThetaAt(t, w, k, &theta));
+    PB_TRY(pbPolicy_Observe(t->model, theta, pbTrain_Began(t, w, k), &input, t->scratch[worker], observed));
+    pbTrain_AddNoise(t, w, k, observed);
+  }
+  return pb_ok;
+}
+
+pbStatus pbTrain_Observe(pbTrain *t) { return pbTrain_Spread(t, t->settings.worlds, observe_world); }
 
 const double *pbTrain_Observation(const pbTrain *t, int decision) {
   size_t w = (size_t)(decision / t->settings.window), k = (size_t)(decision % t->settings.window);
@@ -266,7 +298,7 @@ const double *pbTrain_Observation(const pbTrain *t, int decision) {
 typedef struct Tally {
   double sum, worst;
   int decisions;
-  bool over, ended;
+  bool over, ended, success;
 } Tally;
 
 // What an episode that ended, or diverged, would have gone on to cost: no less than nothing, and its worst so far. One that
@@ -277,17 +309,27 @@ static double tally_cost(const Tally *tally, int decisions) {
   return (tally->sum + rest * (decisions - tally->decisions)) / decisions;
 }
 
+// In the end, that is: an episode that ends before its time is none.
+static bool succeeds(pbTrain *t, int w, int k) {
+  if (!t->success.count) return false;
+  load_row(t, &t->success, w, k);
+  return pbTermSet_Value(&t->success, NULL, false, NULL) <= 0;
+}
+
 static void tally_window(pbTrain *t, Tally *tally, int w, int decisions) {
   bool ended = false;
   for (int k = 0; k < t->settings.window && tally->decisions < decisions && !ended; k++) {
-    ended = !judge(t, w, k, t->done[w] >= (k + 1) * t->every);
+    long steps = (long)(tally->decisions + 1) * t->every;
+    ended = !judge(t, w, k, steps, t->done[w] >= (k + 1) * t->every);
     if (ended) break;
 
     double cost = t->costs[(size_t)w * (size_t)t->settings.window + (size_t)k];
     tally->sum += cost;
     tally->worst = tally->decisions && tally->worst > cost ? tally->worst : cost;
     tally->decisions++;
+    for (int i = 0; i < t->cost.count; i++) t->term_means[i] += pbTrain_TermCosts(t, w, k)[i];
     ended = pbTrain_Ended(t, w, k);
+    if (tally->decisions == decisions) tally->success = succeeds(t, w, k);
   }
 
   // an end at the very last decision is one in time
@@ -295,19 +337,27 @@ static void tally_window(pbTrain *t, Tally *tally, int w, int decisions) {
   tally->over = tally->ended || tally->decisions >= decisions;
 }
 
-static pbStatus run_trials(pbTrain *t, const double *theta, int starts, int decisions, Tally *tally) {
+// What acts on the starts that are still running, in the window to come: their numbers into ids, how many there are.
+static int prepare_trials(pbTrain *t, uint64_t stream, int starts, const Tally *tally) {
+  int count = 0;
+  for (int w = 0; w < starts; w++) {
+    const pbTrainEpisode episode = {stream, (uint64_t)w, 0};
+    long row = (long)tally[w].decisions * t->every;
+    if (tally[w].over) continue;
+    t->ids[count++] = w;
+    pbTrain_SetPath(t, w, pbTrain_Trajectory(t, episode.a, 0), row, 0);
+    pbTrain_SetDrawn(t, w, &episode, row, 0);
+    pbTrain_SetNoise(t, w, pbTrain_Draw(t, stream, (uint64_t)w, 1), tally[w].decisions);
+  }
+  return count;
+}
+
+static pbStatus run_trials(pbTrain *t, const double *theta, uint64_t stream, int starts, int decisions, Tally *tally) {
   int running = starts;
   while (running > 0) {
-    int count = 0;
-    for (int w = 0; w < starts; w++) {
-      if (tally[w].over) continue;
-      t->ids[count++] = w;
-      pbTrain_SetPath(t, w, pbTrain_Trajectory(t, (uint64_t)w, 0), (long)tally[w].decisions * t->every, 0);
-    }
-
+    int count = prepare_trials(t, stream, starts, tally);
     memset(t->done, 0, (size_t)starts * sizeof *t->done);
     pbBatchOutput output = outputs(t);
-    spread_commands(t, t->trial_command, starts);
     pbBatchInput input = pbTrain_Inputs(t, NULL);
     pbStatus status = pbBatch_Rollout(t->trial, theta, t->ids, count, t->steps, &input, &output);
     PB_TRY(tolerate(t, t->trial, status, 0));
@@ -328,13 +378,22 @@ pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int 
   for (int w = 0; w < starts; w++)
     pbTrain_Start(t, stream, (uint64_t)w, 0, pbBatch_States(t->trial) + (size_t)w * (size_t)t->nx,
                   t->trial_command + (size_t)w * (size_t)t->ncommand);
-  pbStatus status = run_trials(t, theta, starts, decisions, tally);
+  for (int i = 0; i < t->cost.count; i++) t->term_means[i] = 0;
+  pbTrain_Disturb(t, t->trial, stream != pb_drawEvaluation || t->settings.evaluate_noise);
+  pbStatus status = pbTrain_GiveTrialOwn(t, theta, stream, starts);
+  if (status == pb_ok) status = run_trials(t, theta, stream, starts, decisions, tally);
 
-  *score = *alive = 0;
+  double made = 0;
+  *score = *alive = t->success_rate = 0;
   for (int w = 0; w < starts; w++) {
     *score += tally_cost(&tally[w], decisions) / starts;
     *alive += (tally[w].ended ? 0.0 : 1.0) / starts;
+    t->success_rate += (tally[w].success ? 1.0 : 0.0) / starts;
+    made += tally[w].decisions;
   }
+  if (!t->success.count) t->success_rate = NAN;
+  t->episode_length = made / starts * t->every * t->cost.timestep;
+  for (int i = 0; i < t->cost.count; i++) t->term_means[i] /= made;
   pbContext_Free(t->ctx, tally);
   return status;
 }

@@ -33,27 +33,65 @@ static uint64_t mix(uint64_t so_far, uint64_t word) {
   return z ^ (z >> 31);
 }
 
-void pbDraw_Numbers(const pbDraw *d, const uint64_t counter[4], double *out) {
+static pbRng stream(const uint64_t counter[4]) {
   uint64_t seed = 0;
   for (int i = 0; i < 4; i++) seed = mix(seed, counter[i]);
-  pbRng rng = pbRng_Seed(seed);
+  return pbRng_Seed(seed);
+}
 
+static void draw_numbers(const pbDraw *d, const uint64_t counter[4], int count, double *out) {
+  pbRng rng = stream(counter);
   if (d->law == pb_drawList) {
     int row = (int)(pbRng_Uniform(&rng) * d->rows);
     PB_ASSERT(row >= 0 && row < d->rows);
-    memcpy(out, d->first + (size_t)row * (size_t)d->count, (size_t)d->count * sizeof *out);
+    memcpy(out, d->first + (size_t)row * (size_t)count, (size_t)count * sizeof *out);
     return;
   }
 
   // Numbers of a law of two numbers each.
-  for (int k = 0; k < d->count; k++) {
+  for (int k = 0; k < count; k++) {
     double a = d->first[k], b = d->second[k];
     out[k] = d->law == pb_drawUniform ? a + (b - a) * pbRng_Uniform(&rng) : a + b * pbRng_Normal(&rng);
   }
 }
 
+void pbDraw_Numbers(const pbDraw *d, const uint64_t counter[4], double *out) {
+  draw_numbers(d, counter, d->together ? 1 : d->count, out);
+  for (int k = 1; d->together && k < d->count; k++) out[k] = out[0];
+}
+
+// ---- again and again ----------------------------------------------------------------------------------------------------
+// Beside the number of the draw, which is below 2^12: nothing of turn 0 is other than what is drawn once.
+void pbDraw_Turned(const uint64_t counter[4], uint64_t turn, uint64_t out[4]) {
+  PB_ASSERT(counter[3] < 1u << 12);
+  memcpy(out, counter, 4 * sizeof *out);
+  out[3] |= turn << 16;
+}
+
+double pbDraw_Between(const double range[2], const uint64_t counter[4], uint64_t turn, uint64_t what) {
+  uint64_t own[4];
+  if (!(range[1] > range[0])) return range[0];
+  pbDraw_Turned(counter, turn, own);
+  own[3] |= (what + 1) << 12;
+  pbRng rng = stream(own);
+  return range[0] + (range[1] - range[0]) * pbRng_Uniform(&rng);
+}
+
+uint64_t pbDraw_TurnAt(const pbDraw *d, const uint64_t counter[4], double time, double *began) {
+  uint64_t turn = 0;
+  *began = 0;
+  while (d->every[0] > 0) {
+    // times of steps are sums of rounded numbers
+    double next = *began + pbDraw_Between(d->every, counter, turn, 0);
+    if (next > time + 1e-9) break;
+    *began = next;
+    turn++;
+  }
+  return turn;
+}
+
 // ---- a world ----------------------------------------------------------------------------------------------------------
-static void put_parameters(const pbDraw *d, double *theta) {
+void pbDraw_PutParameters(const pbDraw *d, double *theta) {
   for (int k = 0; k < d->count; k++) {
     double *at = theta + d->index[k];
     switch (d->use) {
@@ -75,10 +113,20 @@ static void put_state(const pbTask *task, const pbTermSet *set, const pbDraw *d,
   for (int k = 0; k < d->count; k++) entries[d->index[k]] = d->now[k] + (d->use == pb_drawOffset ? entries[d->index[k]] : 0);
 }
 
+static void command_at(const pbDraw *d, const uint64_t counter[4], double time, double *command) {
+  double began;
+  uint64_t own[4], turn = pbDraw_TurnAt(d, counter, time, &began);
+  pbDraw_Turned(counter, turn, own);
+  pbDraw_Numbers(d, own, d->now);
+  for (int k = 0; k < d->count; k++) command[d->index[k]] = d->now[k];
+}
+
 // One row for every step.
-static void put_command(const pbTask *task, const pbTrajectory *tr, const pbDraw *d) {
+static void put_command(const pbTask *task, const pbTrajectory *tr, const pbDraw *d, const uint64_t counter[4]) {
+  double h = task->theta_now[task->model->timestep - task->model->theta0];
   for (int step = 0; step < tr->steps; step++) {
     double *row = tr->command + (size_t)step * (size_t)task->commands;
+    if (d->every[0] > 0) command_at(d, counter, step * h, row);
     for (int k = 0; k < d->count; k++) row[d->index[k]] = d->now[k];
   }
 }
@@ -87,21 +135,41 @@ void pbTask_DrawStart(const pbTask *task, const pbTermSet *set, const uint64_t c
   for (int i = 0; i < task->sample.count; i++) {
     const pbDraw *d = &task->sample.draws[i];
     const uint64_t all[4] = {counter[0], counter[1], counter[2], (uint64_t)i};
-    pbDraw_Numbers(d, all, d->now);
+    int commands = d->target == pb_drawCommand ? d->count : 0;
+    if (d->target != pb_drawState && !commands) continue;
 
     // Parameters belong to whoever calls.
+    pbDraw_Numbers(d, all, d->now);
     if (d->target == pb_drawState) put_state(task, set, d, x);
-
-    int commands = d->target == pb_drawCommand ? d->count : 0;
     for (int k = 0; k < commands; k++) command[d->index[k]] = d->now[k];
   }
 }
 
-static void put_draw(pbTask *task, pbTrajectory *tr, const pbDraw *d) {
+void pbTask_DrawCommand(const pbTask *task, const uint64_t counter[3], double time, double *command) {
+  for (int i = 0; i < task->sample.count; i++) {
+    const uint64_t all[4] = {counter[0], counter[1], counter[2], (uint64_t)i};
+    if (task->sample.draws[i].target == pb_drawCommand) command_at(&task->sample.draws[i], all, time, command);
+  }
+}
+
+void pbTask_DrawParameters(const pbTask *task, const uint64_t counter[3], uint64_t attempt, double *theta) {
+  for (int i = 0; i < task->sample.count; i++) {
+    const pbDraw *d = &task->sample.draws[i];
+    const uint64_t all[4] = {counter[0], counter[1], counter[2], (uint64_t)i};
+    uint64_t own[4];
+    if (d->target != pb_drawParam) continue;
+    pbDraw_Turned(all, attempt, own);
+    pbDraw_Numbers(d, own, d->now);
+    pbDraw_PutParameters(d, theta);
+  }
+}
+
+static void put_draw(pbTask *task, pbTrajectory *tr, const pbDraw *d, const uint64_t counter[4]) {
   switch (d->target) {
-    case pb_drawParam: put_parameters(d, task->theta_world); return;
+    case pb_drawParam: pbDraw_PutParameters(d, task->theta_world); return;
     case pb_drawState: put_state(task, &tr->terms, d, tr->x0_world); return;
-    default: put_command(task, tr, d);
+    case pb_drawCommand: put_command(task, tr, d, counter); return;
+    default: return;  // of a training
   }
 }
 
@@ -118,7 +186,7 @@ pbStatus pbTask_BeginWorld(pbTask *task, int t, int world) {
     uint64_t number = (uint64_t)t * (uint64_t)sample->worlds + (uint64_t)world;
     const uint64_t counter[4] = {sample->seed, (uint64_t)sample->iteration, number, (uint64_t)i};
     pbDraw_Numbers(&sample->draws[i], counter, sample->draws[i].now);
-    put_draw(task, tr, &sample->draws[i]);
+    put_draw(task, tr, &sample->draws[i], counter);
   }
 
   // As pbTask_Apply ends.

@@ -26,6 +26,9 @@ typedef enum pbQuantity {
   pb_observedPoints,
   pb_observedPointVelocity,
   pb_observedControl,
+  pb_observedCommand,   // from here on of a training alone: what the policy was told,
+  pb_observedDecision,  // what it decided,
+  pb_observedLast,      // and what it had decided before
   pb_quantityCount,
   pb_observedFormula = pb_quantityCount,  // of several of them
   pb_observedFunction                     // of all of them, by the host
@@ -119,9 +122,13 @@ typedef struct pbTermSet {  // the loss on one trajectory
   bool uses[pb_quantityCount];
   double *states, *sensordata, *xpos, *site_xpos;                                                      // (row_count, ...)
   double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site, *bar_points, *bar_point_velocity;  // likewise
-  double timestep, *timestep_bar;  // bar: what formulas of the time have by it; NULL: it is no unknown
-  char fault[240];                 // why the last value is NaN: a formula left its domain, a function failed; "": neither did
-  pbStatus failure;                // of that
+  int ncommand, nheld, held_at;     // commands of the policy, numbers of a decision and where a state has them
+  const double *command, *last;     // of a training, at the state at hand: (ncommand), (nheld)
+  double clock;                     // s from the start of the episode to the first state; 0 but in a training
+  double *bar_decision, *bar_last;  // (row_count, nheld)
+  double timestep, *timestep_bar;   // bar: what formulas of the time have by it; NULL: it is no unknown
+  char fault[240];                  // why the last value is NaN: a formula left its domain, a function failed; "": neither did
+  pbStatus failure;                 // of that
 } pbTermSet;
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *model, int steps);
@@ -235,19 +242,30 @@ typedef struct pbVariable {
 } pbVariable;
 
 // ---- draws ----------------------------------------------------------------------------------------------------------
-typedef enum pbDrawTarget { pb_drawParam, pb_drawState, pb_drawCommand } pbDrawTarget;
+// Pushes and noise of what is observed are of trainings alone.
+typedef enum pbDrawTarget { pb_drawParam, pb_drawState, pb_drawCommand, pb_drawPush, pb_drawObserved } pbDrawTarget;
 typedef enum pbDrawLaw { pb_drawUniform, pb_drawNormal, pb_drawList } pbDrawLaw;
 typedef enum pbDrawUse { pb_drawValue, pb_drawOffset, pb_drawFactor } pbDrawUse;  // factor: of parameters
+typedef enum pbPushKind { pb_pushForce, pb_pushTorque, pb_pushVelocity } pbPushKind;
+typedef enum pbPushWay { pb_wayNone, pb_wayHorizontal, pb_wayAny, pb_wayGiven } pbPushWay;
 typedef struct pbDraw {
   pbDrawTarget target;
   pbVariableKind kind;  // of a state
   pbDrawLaw law;
   pbDrawUse use;
   int count, rows;  // rows: of a list
-  size_t *index;    // as of a variable; of commands their numbers
+  bool together;    // one number is drawn for all components
+  size_t *index;    // as of a variable; of commands their numbers; of what is observed, too
   // count each: least and most, or mean and deviation; of a list first has rows, one of which is drawn
   double *first, *second;
-  double *now;  // those of the present world
+  double *now;      // those of the present world
+  double every[2];  // s, least and most: a command or push is drawn again after a time between them; 0: once
+  // of a push: when the only one begins, how long it lasts; its body, or the first of `count` degrees of freedom (velocity)
+  double at[2], duration[2];
+  pbPushKind push;
+  int on;
+  pbPushWay way;  // numbers are a size along a direction, `axis` if given
+  double axis[3];
 } pbDraw;
 typedef struct pbSample {
   int worlds, count;  // count 0: nothing is drawn
@@ -467,9 +485,18 @@ bool pbTask_Sampled(const pbTask *task);
 void pbSample_Free(pbContext *ctx, pbSample *sample);
 // Numbers of a draw, that of seed, iteration, world (through all trajectories) and number of the draw.
 void pbDraw_Numbers(const pbDraw *d, const uint64_t counter[4], double *out);
+// Numbers drawn again and again have turns: the counter of one, for Numbers; a number of its own within a range (what: 0
+// to 9); which one holds at a time from the start on, the first being 0, and when it began.
+void pbDraw_Turned(const uint64_t counter[4], uint64_t turn, uint64_t out[4]);
+double pbDraw_Between(const double range[2], const uint64_t counter[4], uint64_t turn, uint64_t what);
+uint64_t pbDraw_TurnAt(const pbDraw *d, const uint64_t counter[4], double time, double *began);
 // For whoever runs worlds without trajectories: draws of states and commands for three numbers of a counter, over what x
 // (StateSize) and command (the policy's commands) hold. set: of any terms of the model.
 void pbTask_DrawStart(const pbTask *task, const pbTermSet *set, const uint64_t counter[3], double *x, double *command);
+// Of these the commands at a time from the start; parameters, over what theta holds (attempt: 0, 1, ... where one made none).
+void pbTask_DrawCommand(const pbTask *task, const uint64_t counter[3], double time, double *command);
+void pbDraw_PutParameters(const pbDraw *d, double *theta);  // those in d->now
+void pbTask_DrawParameters(const pbTask *task, const uint64_t counter[3], uint64_t attempt, double *theta);
 // After an Apply: x0_world, command, theta_used of a world. pb_not_finite: parameters without meaning.
 PB_NODISCARD pbStatus pbTask_BeginWorld(pbTask *task, int t, int world);
 void pbTask_ThroughWorld(const pbTask *task, double *theta);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "model/model.h"
+#include "model/policy_data.h"
 #include "optimize/task.h"
 
 void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps) {
@@ -22,6 +23,11 @@ void pbTermSet_Begin(pbTermSet *set, pbContext *ctx, const pbModel *m, int steps
                      .nbody = m->nbody,
                      .nsite = m->nsite,
                      .np = 3 * pbModel_PointCount(m)};
+  if (m->policy) {
+    set->ncommand = m->policy->commands;
+    set->nheld = m->policy->held;
+    set->held_at = state_layout(m).policy + m->policy->memory;
+  }
 
   // Where the observed fields begin in a state.
   for (int i = 0; i < pbModel_StateFieldCount(m); i++) {
@@ -80,10 +86,15 @@ void pbTermSet_Free(pbTermSet *set) {
   }
 
   // Rows, what Forward wrote, cotangents.
-  void *all[] = {
-      set->terms,       set->rows,  set->states,     set->sensordata, set->xpos,     set->site_xpos,  set->bar_q,
-      set->bar_v,       set->bar_a, set->bar_sensor, set->bar_xpos,   set->bar_site, set->bar_points, set->bar_point_velocity,
-      set->timestep_bar};
+  void *all[] = {set->terms,        set->rows,
+                 set->states,       set->sensordata,
+                 set->xpos,         set->site_xpos,
+                 set->bar_q,        set->bar_v,
+                 set->bar_a,        set->bar_sensor,
+                 set->bar_xpos,     set->bar_site,
+                 set->bar_points,   set->bar_point_velocity,
+                 set->bar_decision, set->bar_last,
+                 set->timestep_bar};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) pbContext_Free(set->ctx, all[i]);
   *set = (pbTermSet){0};
 }
@@ -144,7 +155,7 @@ pbStatus pbTermSet_Finish(pbTermSet *set) {
   // What Forward writes.
   bool positions = u[pb_observedQpos] || u[pb_observedPoints];
   bool velocities = u[pb_observedQvel] || u[pb_observedPointVelocity];
-  PB_TRY(allocate_rows(set, positions || velocities || u[pb_observedAct], set->nx, &set->states));
+  PB_TRY(allocate_rows(set, positions || velocities || u[pb_observedAct] || u[pb_observedDecision], set->nx, &set->states));
   PB_TRY(allocate_rows(set, u[pb_observedSensor], set->ns, &set->sensordata));
   PB_TRY(allocate_rows(set, u[pb_observedBody], 3 * set->nbody, &set->xpos));
   PB_TRY(allocate_rows(set, u[pb_observedSite], 3 * set->nsite, &set->site_xpos));
@@ -155,6 +166,8 @@ pbStatus pbTermSet_Finish(pbTermSet *set) {
   PB_TRY(allocate_rows(set, u[pb_observedAct], set->na, &set->bar_a));
   PB_TRY(allocate_rows(set, u[pb_observedSensor], set->ns, &set->bar_sensor));
   PB_TRY(allocate_rows(set, u[pb_observedBody], 3 * set->nbody, &set->bar_xpos));
+  PB_TRY(allocate_rows(set, u[pb_observedDecision], set->nheld, &set->bar_decision));
+  PB_TRY(allocate_rows(set, u[pb_observedLast], set->nheld, &set->bar_last));
   PB_TRY(allocate_rows(set, u[pb_observedPoints], set->np, &set->bar_points));
   PB_TRY(allocate_rows(set, u[pb_observedPointVelocity], set->np, &set->bar_point_velocity));
 

@@ -33,6 +33,9 @@ const double *pbTermSet_Observed(const pbTermSet *s, pbQuantity quantity, int wh
     case pb_observedSite: return s->site_xpos + row * 3 * (size_t)s->nsite;
     case pb_observedPoints: return s->states + row * (size_t)s->nx + s->points_at;
     case pb_observedPointVelocity: return s->states + row * (size_t)s->nx + s->points_at + s->np;
+    case pb_observedCommand: return s->command;
+    case pb_observedDecision: return s->states + row * (size_t)s->nx + s->held_at;
+    case pb_observedLast: return s->last;
     default: return ctrl ? ctrl + control_offset(s, step) : NULL;
   }
 }
@@ -57,6 +60,9 @@ double *pbTermSet_BarRow(const pbTermSet *s, pbQuantity quantity, int which, int
     case pb_observedSite: return s->bar_site + row * 3 * (size_t)s->nsite;
     case pb_observedPoints: return s->bar_points + row * (size_t)s->np;
     case pb_observedPointVelocity: return s->bar_point_velocity + row * (size_t)s->np;
+    case pb_observedCommand: return NULL;  // given
+    case pb_observedDecision: return s->bar_decision + row * (size_t)s->nheld;
+    case pb_observedLast: return s->bar_last + row * (size_t)s->nheld;
     default: return ctrl_bar ? ctrl_bar + control_offset(s, step) : NULL;
   }
 }
@@ -99,7 +105,7 @@ static void gather_inputs(const pbTermSet *s, const pbMoment *p, const double *c
     for (int c = 0; c < input->part_count; c++) *in++ = pbPart_Value(&input->parts[c], p, input, seen, input->target);
   }
 
-  *in = (p->step + p->fraction) * s->timestep;
+  *in = s->clock + (p->step + p->fraction) * s->timestep;
 }
 
 // Values at all moments that the term looks at, with slopes if `pull`; false: set->fault says why not.
@@ -120,8 +126,8 @@ static bool evaluate_formula(pbTermSet *s, const pbTerm *t, const double *ctrl, 
   // the time at which it has none
   p = pbTerm_Moment(s, t, fault.element < 0 ? 0 : fault.element, 0);
   s->failure = pb_not_finite;
-  snprintf(s->fault, sizeof s->fault, "term '%.60s' at time %.9g: %.100s", t->name, (p.step + p.fraction) * s->timestep,
-           fault.what);
+  snprintf(s->fault, sizeof s->fault, "term '%.60s' at time %.9g: %.100s", t->name,
+           s->clock + (p.step + p.fraction) * s->timestep, fault.what);
 
   return false;
 }
@@ -303,10 +309,12 @@ static double term_at(const pbTermSet *s, pbTerm *t, const pbMoment *p, const do
 }
 
 static void clear_bars(pbTermSet *s) {
-  double *bars[] = {s->bar_q, s->bar_v, s->bar_a, s->bar_sensor, s->bar_xpos, s->bar_site, s->bar_points, s->bar_point_velocity};
-  int widths[] = {s->nv, s->nv, s->na, s->ns, 3 * s->nbody, 3 * s->nsite, s->np, s->np};
+  double *bars[] = {s->bar_q,        s->bar_v,    s->bar_a,      s->bar_sensor,
+                    s->bar_xpos,     s->bar_site, s->bar_points, s->bar_point_velocity,
+                    s->bar_decision, s->bar_last};
+  int widths[] = {s->nv, s->nv, s->na, s->ns, 3 * s->nbody, 3 * s->nsite, s->np, s->np, s->nheld, s->nheld};
 
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < 10; i++) {
     if (bars[i]) memset(bars[i], 0, (size_t)s->row_count * (size_t)widths[i] * sizeof(double));
   }
   if (s->timestep_bar) *s->timestep_bar = 0;

@@ -100,6 +100,16 @@ static pbStatus compile_normalize(const pbPlace *place, pbLayer *l) {
   return pbPlace_AddSlice(place, l, (pbPolicySlice){"deviation", NULL, l->inputs, 1, ones, ABOVE0, true});
 }
 
+static pbStatus compile_norm(const pbPlace *place, pbLayer *l) {
+  if (l->inputs < 2) return pbPlace_Fail(place, "its inputs are %d: of fewer than 2 nothing is left", l->inputs);
+  double *ones = repeat(place, l->inputs, 1);
+  if (!ones) return pb_no_memory;
+  l->tape = l->inputs + 1;
+  l->keeps = 2 * l->inputs;
+  PB_TRY(pbPlace_AddSlice(place, l, (pbPolicySlice){"gain", "1", l->inputs, 1, ones, NONE, false}));
+  return pbPlace_AddSlice(place, l, (pbPolicySlice){"bias", "1", l->inputs, 1, NULL, NONE, false});
+}
+
 static pbStatus compile_clock(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
   if (l->inputs < 1) return pbPlace_Fail(place, "its first input is the time, and it has none");
   if (def->frequencies < 1 || def->frequencies > MOST || !def->frequency)
@@ -234,6 +244,7 @@ pbStatus pbLayer_Compile(const pbPlace *place, const pbLayerDef *def, int inputs
     case pb_layerClip: return compile_clip(place, def, l);
     case pb_layerScale: return compile_scale(place, def, l);
     case pb_layerNormalize: return compile_normalize(place, l);
+    case pb_layerNorm: return compile_norm(place, l);
     case pb_layerClock: return compile_clock(place, def, l);
     case pb_layerSum: return compile_sum(place, def, l);
     case pb_layerPd:

@@ -8,6 +8,7 @@
 #include <pullback/policy.h>
 
 #include "base/arena.h"
+#include "policy/fit.h"
 #include "policy/real.h"
 
 typedef struct pbChain pbChain;
@@ -81,6 +82,7 @@ typedef struct pbLayerOps {
   X(pb_layerFormula, pbLayer_Formula)       \
   X(pb_layerGru, pbLayer_Gru)               \
   X(pb_layerDelay, pbLayer_Delay)           \
+  X(pb_layerNorm, pbLayer_Norm)             \
   X(pb_layerSum, pbLayer_Sum) X(pb_layerPd, pbLayer_Pd) X(pb_layerPid, pbLayer_Pd) X(pb_layerServo, pbLayer_Pd)
 #define X(kind, name) extern const pbLayerOps REAL(name);
 PB_LAYER_FILES(X)
@@ -138,6 +140,7 @@ typedef struct pbNetworkCalls {
   int (*kept_size)(int rows);
   pbStatus (*gather)(const void *self, int columns, const double *param, const double *kept, int kept_stride, double *param_bar,
                      void *work);
+  pbNetworkFit fit;
 } pbNetworkCalls;
 extern const pbNetworkCalls pbNetworkCalls_double, pbNetworkCalls_single;
 

@@ -1,5 +1,6 @@
-// Activations, entry by entry: relu, tanh, elu (Clevert et al. 2016, alpha 1), softplus log(1 + exp x), sigmoid. Slopes are
-// those at the outputs, which forward has left. NaN stays NaN.
+// Activations, entry by entry: relu, tanh, elu (Clevert et al. 2016, alpha 1), softplus log(1 + exp x), sigmoid, silu x
+// sigmoid(x) (Elfwing et al. 2018). Slopes are those at the outputs, which forward has left; of silu, which has a minimum, at the
+// inputs. NaN stays NaN.
 // Tests: tests/unit/test_network.c.
 #include <tgmath.h>
 
@@ -31,6 +32,9 @@ static void forward(const pbLayer *l, pbPass *pass, const real *x, real *y, real
     case pb_activationSigmoid:
       for (size_t i = 0; i < n; i++) y[i] = pb_sigmoid(x[i]);
       break;
+    case pb_activationSilu:
+      for (size_t i = 0; i < n; i++) y[i] = x[i] * pb_sigmoid(x[i]);
+      break;
     case pb_activationCount: break;
   }
 }
@@ -41,6 +45,7 @@ static inline real slope_of(pbActivation activation, real y) {
     case pb_activationTanh: return 1 - y * y;
     case pb_activationElu: return y < 0 ? y + 1 : 1;
     case pb_activationSoftplus: return -pb_expm1(-y);
+    case pb_activationSilu:
     case pb_activationSigmoid:
     case pb_activationCount: break;
   }
@@ -52,9 +57,15 @@ static inline void scale_by(pbActivation activation, size_t n, const real *y, co
   for (size_t i = 0; i < n; i++) x_bar[i] = y_bar[i] * slope_of(activation, y[i]);
 }
 
+static void pull_silu(size_t n, const real *x, const real *y_bar, real *x_bar) {
+  for (size_t i = 0; i < n; i++) {
+    real s = pb_sigmoid(x[i]);
+    x_bar[i] = y_bar[i] * s * (1 + x[i] * (1 - s));
+  }
+}
+
 // A loop for each, as above.
 static void pull(const pbLayer *l, pbPass *pass, const real *x, const real *y, const real *tape, const real *y_bar, real *x_bar) {
-  (void)x;
   (void)tape;
   size_t n = (size_t)l->inputs * (size_t)pass->batch;
 
@@ -62,6 +73,7 @@ static void pull(const pbLayer *l, pbPass *pass, const real *x, const real *y, c
     case pb_activationRelu: scale_by(pb_activationRelu, n, y, y_bar, x_bar); break;
     case pb_activationTanh: scale_by(pb_activationTanh, n, y, y_bar, x_bar); break;
     case pb_activationElu: scale_by(pb_activationElu, n, y, y_bar, x_bar); break;
+    case pb_activationSilu: pull_silu(n, x, y_bar, x_bar); break;
     default: scale_by(l->activation, n, y, y_bar, x_bar); break;
   }
 }

@@ -105,6 +105,33 @@ static pbStatus pull(const void *self, int batch, const double *param, const dou
   return pb_ok;
 }
 
+static pbStatus fit(const void *self, int batch, const double *param, const double *o, const pbFitOutputs *to, double *param_bar,
+                    void *work) {
+  const pbNetwork *network = self;
+  const pbChain *chain = &network->chain;
+  pbPass pass = begin(network, batch, param, work);
+  size_t n = (size_t)batch, rows = (size_t)chain->outputs * n;
+  const real *x = rows_in(&pass.arena, o, chain->inputs, batch);
+  real *tape = pb_takeRows(&pass.arena, chain->tape, batch), *x_bar = pb_takeRows(&pass.arena, chain->inputs, batch);
+  int kept = REAL(pbKept_Size)(network->keeps);
+  PB_ASSERT(!network->memory);
+
+  pass.kept = pbArena_Take(&pass.arena, (size_t)kept * n, sizeof *pass.kept);
+  pass.kept_stride = batch;
+  if (kept) memset(pass.kept + (size_t)(kept - 1) * n, 0, n * sizeof *pass.kept);  // where half a double is kept
+  REAL(pbChain_Forward)(chain, &pass, x, tape);
+
+  const real *y = REAL(pbChain_Outputs)(chain, batch, x, tape);
+  for (size_t i = 0; i < rows; i++) to->out[i] = (double)y[i];
+  to->bars(to->user, to->out, to->out_bar);
+
+  const real *y_bar = rows_in(&pass.arena, to->out_bar, chain->outputs, batch);
+  REAL(pbChain_Pull)(chain, &pass, x, tape, y_bar, x_bar);
+  REAL(pbChain_Gather)(chain, &pass, param_bar);
+  PB_ASSERT(!pass.arena.failed);
+  return pb_ok;
+}
+
 static pbStatus push(const void *self, int batch, const double *param, const double *param_dot, const double *o,
                      const double *o_dot, const double *m, const double *m_dot, double *out_dot, double *m_next_dot, void *work) {
   const pbNetwork *network = self;
@@ -127,5 +154,10 @@ static pbStatus push(const void *self, int batch, const double *param, const dou
   return pb_ok;
 }
 
-const pbNetworkCalls REAL(pbNetworkCalls) = {
-    .work_bytes = work_bytes, .forward = forward, .pull = pull, .push = push, .kept_size = REAL(pbKept_Size), .gather = gather};
+const pbNetworkCalls REAL(pbNetworkCalls) = {.work_bytes = work_bytes,
+                                             .forward = forward,
+                                             .pull = pull,
+                                             .push = push,
+                                             .kept_size = REAL(pbKept_Size),
+                                             .gather = gather,
+                                             .fit = fit};

@@ -13,8 +13,8 @@
 
 // ---- names --------------------------------------------------------------------------------------------------------------
 static const char *const layer_names[] = {"dense", "activation", "clip", "scale", "normalize", "clock", "formula",
-                                          "gru",   "sum",        "pd",   "pid",   "servo",     "delay"};
-static const char *const activation_names[] = {"relu", "tanh", "elu", "softplus", "sigmoid"};
+                                          "gru",   "sum",        "pd",   "pid",   "servo",     "delay", "layernorm"};
+static const char *const activation_names[] = {"relu", "tanh", "elu", "softplus", "sigmoid", "silu"};
 _Static_assert(sizeof layer_names / sizeof *layer_names == pb_layerKindCount, "a name for each kind of layer");
 _Static_assert(sizeof activation_names / sizeof *activation_names == pb_activationCount, "a name for each activation");
 
@@ -274,3 +274,9 @@ pbStatus pbNetwork_Create(pbContext *ctx, int inputs, const pbLayerDef *layer, i
 }
 
 const pbPolicyFunction *pbNetwork_Function(const pbNetwork *network) { return &network->function; }
+
+pbNetworkFit pbNetwork_FitOf(const pbPolicyFunction *f) {
+  if (f->memory) return NULL;
+  if (f->pull == pbNetworkCalls_double.pull) return pbNetworkCalls_double.fit;
+  return f->pull == pbNetworkCalls_single.pull ? pbNetworkCalls_single.fit : NULL;
+}

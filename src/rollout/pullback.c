@@ -197,11 +197,20 @@ pbStatus pbRollout_PullOne(pbRollout *r, pbScratch *s, int k, const pbStepRecord
 }
 
 // By the kind of gradient.
+// For pullbacks that evaluate a step again: what its policy observed had the noise of its row.
+static void put_noise(const pbRollout *r, int k) {
+  size_t width = r->noise ? (size_t)r->model->policy->observed : 0;
+  const double *row = r->noise ? r->noise + (size_t)pbRollout_InputRow(r, k) * width : NULL;
+  if (r->scratch->policy) r->scratch->policy->noise = row;
+  if (r->smooth_scratch && r->smooth_scratch->policy) r->smooth_scratch->policy->noise = row;
+}
+
 static pbStatus pull_step(pbRollout *r, const pbRolloutGradient *g, StepAt *at, pbCertificate *c) {
   pbScratch *s = r->scratch;
   StepCall call;
 
   call_of(r, g, at, &call);
+  put_noise(r, at->k);
 
   // The smooth gradient is that of the same step with smooth contacts, evaluated here.
   if (r->gradient == pb_gradientSmooth) {
@@ -242,6 +251,23 @@ static pbStatus cut(pbRollout *r, const StepAt *at, pbCertificate *c) {
   return at->observed ? pull_step(r, &none, &alone, c) : pb_ok;
 }
 
+// A policy's gradients by its parameters are made for many steps at once, from the last step on.
+static void collect_parameters(pbRollout *r, const double *theta_bar) {
+  PB_ASSERT(!theta_bar || r->scratch);
+
+  pbPolicy_Collect(r->scratch, theta_bar);
+  pbPolicy_Collect(r->smooth_scratch, theta_bar);
+}
+
+static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
+  PB_ASSERT(!r->scratch->policy || r->scratch->policy->collect == theta_bar);
+
+  pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
+  if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
+
+  return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
+}
+
 // A new start owes nothing to what was before it: from here on back it is that of the state that was left, by what was observed
 // of that one.
 static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGradient *g, int k, pbCertificate *c) {
@@ -250,6 +276,12 @@ static pbStatus leave(pbRollout *r, const pbRolloutBar *bar, const pbRolloutGrad
   StepAt alone = {.k = k, .record = pbTrack_LeftAt(r, k, &input), .observed = &observed, .input = &input};
 
   memset(r->costate_before, 0, (size_t)r->n * sizeof *r->costate_before);
+  if (r->pull_before) {
+    // products that are kept are of the parameters behind it
+    PB_TRY(flush_parameters(r, g->theta));
+    collect_parameters(r, g->theta);
+    PB_TRY(pbTrack_PullBefore(r, k, g->theta));
+  }
   return observed_at(r, bar, k, &observed) ? pull_step(r, g, &alone, c) : pb_ok;
 }
 
@@ -398,10 +430,20 @@ static pbStatus first_leaf(pbRollout *r, pbScheduleAction *action) {
   return pbRollout_Play(r, NULL, false, action);
 }
 
+// Where step k is a mark: all that is due to the gradient so far, and that it is there.
+static pbStatus tell_mark(pbRollout *r, pbPulling *p, int k) {
+  const pbPullMarks *m = p->marks;
+  if (!m || !p->gradient.theta || p->marked == m->count || m->step[p->marked] != k) return pb_ok;
+  PB_TRY(flush_parameters(r, p->gradient.theta));
+  m->note(m->user, p->world, p->marked++, p->gradient.theta);
+  return pb_ok;
+}
+
 // Step k, and how long the costate is before it.
 pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k) {
   PB_TRY(pull(r, p->bar, &p->gradient, k, pbRollout_RecordAt(r, k), pbRollout_CachedAt(r, k), p->certificate));
   PB_TRY(measure_costate(r, p->bar, &p->growth, p->certificate, k));
+  PB_TRY(tell_mark(r, p, k));
   p->at = k;
   return pbProgressMeter_Step(&r->meter) ? pbRollout_Stopped(r, k) : pb_ok;
 }
@@ -511,23 +553,6 @@ static pbStatus begin_spot_check(pbRollout *r, const pbVjpOptions *options, cons
   }
 }
 
-// A policy's gradients by its parameters are made for many steps at once, from the last step on.
-static void collect_parameters(pbRollout *r, const double *theta_bar) {
-  PB_ASSERT(!theta_bar || r->scratch);
-
-  pbPolicy_Collect(r->scratch, theta_bar);
-  pbPolicy_Collect(r->smooth_scratch, theta_bar);
-}
-
-static pbStatus flush_parameters(pbRollout *r, double *theta_bar) {
-  PB_ASSERT(!r->scratch->policy || r->scratch->policy->collect == theta_bar);
-
-  pbStatus status = pbPolicy_Flush(r->scratch, r->theta, theta_bar);
-  if (status == pb_ok) status = pbPolicy_Flush(r->smooth_scratch, r->theta, theta_bar);
-
-  return status == pb_ok ? pb_ok : pbContext_Fail(r->ctx, status, "gradient by a policy's parameters: %s", pbStatus_Text(status));
-}
-
 pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p) {
   PB_ASSERT(!r->step_check);
   p->spot = NULL;
@@ -602,13 +627,16 @@ pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status) {
   return status;
 }
 
+pbStatus pbRollout_Pull(pbRollout *r, pbPulling *p) {
+  pbStatus status = pbRollout_BeginVjp(r, p);
+  if (status == pb_ok) status = backward(r, p);
+
+  return pbRollout_EndVjp(r, p, status);
+}
+
 pbStatus pbRollout_Vjp(pbRollout *r, const pbRolloutBar *bar, const pbVjpOptions *options, const pbRolloutGradient *gradient,
                        pbCertificate *certificate) {
   pbPulling p = {.bar = bar, .options = options, .certificate = certificate};
   if (gradient) p.gradient = *gradient;
-
-  pbStatus status = pbRollout_BeginVjp(r, &p);
-  if (status == pb_ok) status = backward(r, &p);
-
-  return pbRollout_EndVjp(r, &p, status);
+  return pbRollout_Pull(r, &p);
 }

@@ -239,9 +239,16 @@ static pbStatus out_of_bounds(pbRollout *r, const double *x, int k) {
   return pbRollout_StepFailed(r, pb_not_finite, k, text);
 }
 
+// What the policy observes at state k has the noise of its row.
+static void put_noise(const pbRollout *r, int k) {
+  const pbPolicyModel *p = r->model->policy;
+  if (p) r->scratch->policy->noise = r->noise ? row(r->noise, pbRollout_InputRow(r, k), p->observed) : NULL;
+}
+
 pbStatus pbRollout_StepChecked(pbRollout *r, const double *theta, double *x, const pbInput *input, int k, double *sensordata) {
   // A step that needs more room for contacts of deformables is repeated with it.
   pbStatus status;
+  put_noise(r, k);
   do {
     status = pbStep_Forward(r->model, theta, x, input, r->scratch, sensordata);
   } while (pbScratch_Grow(r->scratch, &status));
@@ -257,6 +264,7 @@ const double *pbRollout_ObservedField(const pbScratch *s, const char *name) {
 }
 
 pbStatus pbRollout_ObserveWith(pbRollout *r, const double *x, int k, const pbInput *input, double *sensordata) {
+  put_noise(r, k);
   pbStatus status = pbStep_Observe(r->model, r->theta, x, input, r->scratch, sensordata);
 
   return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));
@@ -360,6 +368,13 @@ void *pbRollout_CachedAt(const pbRollout *r, int k) {
   return r->cached_at[index] == SIZE_MAX ? NULL : r->cached + r->cached_at[index];
 }
 
+// At the end of step k.
+static void add_kick(pbRollout *r, int k) {
+  double *qvel = r->x + state_layout(r->model).qvel;
+  const double *kick = row(r->kick, pbRollout_InputRow(r, k), r->nv);
+  for (int i = 0; kick && i < r->nv; i++) qvel[i] += kick[i];
+}
+
 // Step k from r->x. left: steps that are still to be recorded, this one among them; 0: it is not.
 static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *out) {
   pbInput input = pbRollout_InputAt(r, k);
@@ -380,6 +395,7 @@ static pbStatus advance(pbRollout *r, int k, int left, const pbRolloutOutput *ou
   bool begun = left > 0 && begin_caching(r, left);
   PB_TRY(pbRollout_StepChecked(r, r->theta, r->x, &input, k, wanted.sensordata));
   if (!early) put_positions(r, &wanted);
+  add_kick(r, k);
   if (r->watch) r->watch(r->watcher, r->scratch);
 
   if (left == 0) return pb_ok;
@@ -545,6 +561,7 @@ pbStatus pbRollout_Forward(pbRollout *r, const double *theta, const double *x0, 
 // ---- steps of several rollouts in turn --------------------------------------------------------------------------------------
 pbStatus pbRollout_Sense(pbRollout *r, int k) {
   pbInput input = pbRollout_InputAt(r, k);
+  put_noise(r, k);
 
   pbStatus status = pbStep_Sense(r->model, r->theta, r->x, &input, r->scratch);
   return status == pb_ok ? pb_ok : pbRollout_StepFailed(r, status, k, pbScratch_Error(r->scratch));

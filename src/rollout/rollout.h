@@ -66,6 +66,17 @@ struct pbRollout {
   pbScratch *smooth_scratch;
   double *smooth_record, *smooth_x;
 
+  // Of a track: the parameters that a state had which a new start leaves, where the new start has others; NULL. On the way back
+  // past new start `part` what theta points to becomes what it was before; theta_bar: of what comes behind it, NULL: not wanted.
+  const double *theta_left;
+  pbStatus (*pull_before)(void *pull_before_user, int part, double *theta_bar);
+  void *pull_before_user;
+
+  // Of a training, rows as those of inputs, NULL: none. kick (steps, nv): velocities that are added at the end of a step, so that
+  // the state after it has them, and derivatives pass as if they were not there. noise (steps, observed): is added to what the
+  // policy observes. No check by differences knows of them.
+  const double *kick, *noise;
+
   // the caller's, from Forward on
   const double *theta, *x0;
   pbRolloutInput input;
@@ -127,6 +138,8 @@ void pbTrack_Resume(pbRollout *r, pbTrack *track, int steps, const double *theta
 PB_NODISCARD pbStatus pbTrack_NoteRestart(pbRollout *r, const double *x, int k);
 // Numbers of a row of all inputs.
 size_t pbTrack_InputSize(const pbModel *m);
+// On the way back at state k, where a new start was: parameters as they were before it.
+PB_NODISCARD pbStatus pbTrack_PullBefore(pbRollout *r, int k, double *theta_bar);
 // After a part that ends at state k: keeps the inputs of that row, which the caller may change before the next part begins.
 void pbTrack_KeepInput(const pbRollout *r, int k);
 // Record of the state that was left for a new start at state k, and the inputs that it was observed with; NULL: there is none.
@@ -310,6 +323,12 @@ pbInputBar pbRollout_InputBarAt(const pbRollout *r, const pbRolloutGradient *gra
 
 // ---- pullback.c: Vjp step by step, likewise. Begin, which goes through the last state; for each step from the last to the first
 // PullAhead of all, the pack with what it needs of each, PullStep; End with the status so far, which it returns or another.
+typedef struct pbPullMarks {  // falling steps: of each is told what it and all behind it have given to the gradient by theta
+  int count;
+  const int *step;
+  void (*note)(void *user, int world, int mark, const double *theta_bar);  // on the thread that pulls
+  void *user;
+} pbPullMarks;
 typedef struct pbPulling {
   const pbRolloutBar *bar;
   const pbVjpOptions *options;
@@ -317,13 +336,16 @@ typedef struct pbPulling {
   pbCertificate *certificate, local;
   pbSpot *spot;
   pbGrowth growth;
-  bool kept;  // of the caller's gradient, what is not wanted
-  int at;     // the state that the costate is of; -1: none yet
+  bool kept;                 // of the caller's gradient, what is not wanted
+  int at;                    // the state that the costate is of; -1: none yet
+  const pbPullMarks *marks;  // NULL: none
+  int marked, world;         // marks that were told; what they are told of
 } pbPulling;
 PB_NODISCARD pbStatus pbRollout_BeginVjp(pbRollout *r, pbPulling *p);
 PB_NODISCARD pbStatus pbRollout_PullAhead(pbRollout *r, pbPulling *p, int k);
 PB_NODISCARD pbStatus pbRollout_PullStep(pbRollout *r, pbPulling *p, int k);
 PB_NODISCARD pbStatus pbRollout_EndVjp(pbRollout *r, pbPulling *p, pbStatus status);
+PB_NODISCARD pbStatus pbRollout_Pull(pbRollout *r, pbPulling *p);  // all of it: p with what Begin takes
 
 // ---- rollout.c: zeros for a call of Jvp or Second, and what becomes of them after it. NULL: no memory.
 double *pbRollout_TakeRoom(pbRollout *r, size_t count);

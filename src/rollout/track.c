@@ -121,22 +121,35 @@ void pbTrack_KeepInput(const pbRollout *r, int k) {
   keep(to, input.mocap_vel, 6 * r->nmocap);
 }
 
+// A start that has other parameters is a new one, wherever it is.
+static bool same_start(const pbRollout *r, const double *x) {
+  return !r->theta_left && memcmp(x, r->track->x_final, (size_t)r->nx * sizeof *x) == 0;
+}
+
+static pbStatus set_parameters(pbRollout *r, const double *theta) {
+  if (!r->theta_left) return pb_ok;
+  r->theta = theta;
+  return pbRollout_Ready(r);
+}
+
 pbStatus pbTrack_NoteRestart(pbRollout *r, const double *x, int k) {
   pbTrack *t = r->track;
 
   // A part that goes on from where the one before ended is no new start.
   if (k == 0) t->restarts = 0;
-  if (k == 0 || !t->whole || memcmp(x, t->x_final, (size_t)r->nx * sizeof *x) == 0) return pb_ok;
+  if (k == 0 || !t->whole || same_start(r, x)) return pb_ok;
   if (t->restarts == t->most)
     return pbContext_Fail(r->ctx, pb_bad_argument, "step %d: a new start, of which a rollout with this tape has at most %d", k,
                           t->most);
 
-  // What the caller wants of state k is of the one that is left, with the inputs that it had.
+  // What the caller wants of state k is of the one that is left, with the inputs and parameters that it had.
+  const double *now = r->theta;
   pbInput input = kept_row(r, t->restarts);
+  PB_TRY(set_parameters(r, r->theta_left));
   PB_TRY(pbRollout_ObserveWith(r, t->x_final, k, &input, NULL));
   pbTape_Record(r->model, t->x_final, r->scratch, t->left + (size_t)t->restarts * (size_t)r->nrecord);
   t->restart_at[t->restarts++] = k;
-  return pb_ok;
+  return set_parameters(r, now);
 }
 
 const double *pbTrack_LeftAt(const pbRollout *r, int k, pbInput *input) {
@@ -148,6 +161,16 @@ const double *pbTrack_LeftAt(const pbRollout *r, int k, pbInput *input) {
   if (i < 0 || t->restart_at[i] != k) return NULL;
   if (input) *input = kept_row(r, i);
   return t->left + (size_t)i * (size_t)r->nrecord;
+}
+
+pbStatus pbTrack_PullBefore(pbRollout *r, int k, double *theta_bar) {
+  const pbTrack *t = r->track;
+  int part = t->restarts - 1;
+  while (part > 0 && t->restart_at[part] > k) part--;
+  PB_ASSERT(part >= 0 && t->restart_at[part] == k);
+
+  PB_TRY(r->pull_before(r->pull_before_user, part, theta_bar));
+  return pbRollout_Ready(r);
 }
 
 // ---- from one rollout to another ------------------------------------------------------------------------------------------

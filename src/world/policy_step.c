@@ -122,6 +122,9 @@ static void observe_all(pbScratch *s, const double *theta, const double *x, cons
   observe_inputs(s->policy, tail, input, x[state_layout(s->model).time]);
   pbPolicyPoints_Put(s->model, x + state_layout(s->model).deform, s->policy->observation);
   s->policy->decides = is_deciding(s->policy->model, tail);
+
+  int noisy = s->policy->noise ? p->observed : 0;
+  for (int i = 0; i < noisy; i++) s->policy->observation[i] += s->policy->noise[i];
 }
 
 void pbPolicy_Sense(pbScratch *s, const double *theta, const double *x, const pbInput *input) {

@@ -38,6 +38,7 @@ typedef struct pbPolicyWork {
   bool decides;           // in this step
   bool called;            // its functions, for the next step or pullback, by a pack
   double *observation;    // observing: of decide, then of act
+  const double *noise;    // observed: is added to what decide observes; NULL: none
   double *held, *memory;  // in the step; memory after it
   double *out;            // outputs
   double *act_input;      // held and what act observes

@@ -29,7 +29,7 @@ import snippets  # noqa: E402
 
 FOLDERS = ("docs", "docs/guide", "docs/gallery")
 PAGES = ["README.md", "CONTRIBUTING.md", "validation/report.md", *sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in (ROOT / folder).glob("*.md"))]
-KINDS = {("sh", ""), ("sh", "debian"), ("cmake", "installed"), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "followers"), ("json", "sample"), ("json", "stages"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
+KINDS = {("sh", ""), ("sh", "debian"), ("cmake", "installed"), ("sh", "make"), ("sh", "train"), ("sh", "package"), ("sh", "installed"), ("python", "package"), ("python", "torch"), ("python", "jax"), ("python", "scipy"), ("python", "mujoco"), ("python", "matplotlib"), ("python", "gym"), ("json", ""), ("json", "energies"), ("json", "followers"), ("json", "sample"), ("json", "drawn"), ("json", "stages"), ("json", "contact"), ("json", "points"), ("c", "tour"), ("c", "body"), ("c", "controller"), ("c", "lcp"),
          ("text", "tour"), ("text", "controller"), ("text", "lcp"), ("text", "formula"), ("text", "error")}
 KINDS |= {("sh", "page"), ("sh", "system"), ("text", "printed"), ("sh", "story"), ("text", "said"), ("json", "shown")}
 
@@ -190,6 +190,19 @@ def test_sample(run, tmp_path, page, line, language, kind, text):
         (tmp_path / "task.json").write_text(json.dumps(task))
         result = json.loads(run("optimize", tmp_path / "task.json", "--fresh", "--json", cwd=tmp_path, code=(0, 1)).stdout)
         assert result["draws"] == draws and result["worlds"] == 4 and result["loss"] < result["start_loss"]
+
+
+@pytest.mark.parametrize("page, line, language, kind, text", of("json", "drawn"))
+def test_drawn(run, tmp_path, page, line, language, kind, text):
+    model = """<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/><body name="trunk" pos="0 0 .2"><freejoint name="root"/>
+    <geom type="box" size=".2 .1 .1"/><body pos=".3 0 0"><joint name="leg" axis="0 1 0"/><geom type="sphere" size=".05"/></body></body></worldbody>
+    <actuator><motor name="leg" joint="leg"/></actuator></mujoco>"""
+    task = {"model": model, "policy": {"observe": [{"command": 2}, {"qvel": True}], "layers": [{"dense": 1}]}, "sample": json.loads(text),
+            "loss": [{"qvel": "leg", "at": "all"}], "train": {"method": "bptt", "updates": 3, "worlds": 4, "window": 4}, "episode": {"seconds": .2},
+            "constants": "recompute"}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    run("train", tmp_path / "task.json", "-o", tmp_path / "a.npz", cwd=tmp_path)
+    assert (tmp_path / "a.npz").exists()
 
 
 @pytest.mark.parametrize("page, line, language, kind, text", of("json", "stages"))

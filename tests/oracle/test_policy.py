@@ -9,7 +9,7 @@ import policy
 
 ACTIVATIONS = {
     "relu": lambda x: np.where(x.real > 0, x, 0), "tanh": np.tanh, "elu": lambda x: np.where(x.real > 0, x, np.exp(np.where(x.real > 0, 0, x)) - 1),
-    "softplus": lambda x: np.log(1 + np.exp(x)), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.log(1 + np.exp(x)), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "silu": lambda x: x / (1 + np.exp(-x)),
 }
 SIGMOID = ACTIVATIONS["sigmoid"]
 
@@ -47,6 +47,10 @@ class Numpy:
     def normalize(self, d, x):
         return (x - self.take(len(x), 1)) / self.take(len(x), 1)
 
+    def layernorm(self, d, x):
+        x = x - x.mean(0)
+        return self.take(len(x), 1) * x / np.sqrt((x**2).mean(0) + 1e-5) + self.take(len(x), 1)
+
     def clock(self, d, x):
         angles = [2 * np.pi * f * x[0] for f in d["frequency"]]
         return np.stack([*x[1:], *(g(a) for a in angles for g in (np.sin, np.cos))])
@@ -73,6 +77,7 @@ CHAINS = [
     (5, [{"kind": "normalize"}, DENSE(7), ACT("elu"), DENSE(5), ACT("softplus"), DENSE(2), {"kind": "clip", "lower": -.2, "upper": .3}]),
     (3, [{"kind": "clock", "frequency": [.7, 2]}, DENSE(5), ACT("relu"), {"kind": "gru", "size": 4}, DENSE(2), ACT("sigmoid")]),
     (4, [DENSE(6), {"kind": "pid", "size": 2, "gain": 3., "kd": .4, "ki": .7, "interval": .05}, {"kind": "gru", "size": 3}]),
+    (4, [{"kind": "layernorm"}, DENSE(6), {"kind": "layernorm"}, ACT("silu"), DENSE(3), {"kind": "layernorm"}]),
 ]
 
 

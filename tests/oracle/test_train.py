@@ -63,7 +63,8 @@ def test_a_policy_is_one_file(run, trained):
     assert "shac: 40 updates" in said and not (folder / "arm.state").exists()
 
     rows = (folder / "arm.csv").read_text().splitlines()
-    assert rows[0] == "update,robot_steps,loss,gradient_norm,critic_error,evaluated,alive,dropped" and len(rows) == 41
+    assert rows[0].startswith("update,robot_steps,loss,gradient_norm,critic_error,evaluated,alive,agreement,window,dropped,length,success,") and len(rows) == 41
+    assert rows[0].endswith(",success,loss:site:tip,evaluated:site:tip")
     last = [float(x) if x else None for x in rows[-1].split(",")]
     assert last[0] == 40 and last[5] is not None and last[6] == 1
     # 8 worlds x 8 decisions x 2 steps an update, 4 starts x a second an evaluation, whole windows (also before the first update)
@@ -110,7 +111,8 @@ def test_the_page(run, tmp_path):
     page = test_view.page_data(tmp_path / "a.html")
     curves = {c["name"]: list(zip(c["x"], c["y"])) for c in page["panel"]["curves"]}
     named = {"loss a decision, mean over the worlds": "loss", "norm of the gradient": "gradient_norm", "share of them that last to the end": "alive",
-             "mean squared error of the critic": "critic_error", "loss a decision, mean over evaluated episodes": "evaluated"}
+             "mean squared error of the critic": "critic_error", "loss a decision, mean over evaluated episodes": "evaluated",
+             "s up to their end, mean": "length", "agreement of the worlds' gradients": "agreement"}
     assert set(curves) == set(named)  # none diverged
     judged = curves["loss a decision, mean over evaluated episodes"]
     assert judged.pop(0)[0] == 0 and page["panel"]["text"].startswith("shac, 40 updates, ")

@@ -1,6 +1,7 @@
 // The elementary functions beside the C library's for long double (64 bits of a number or more): errors below one unit in the
 // last place over the whole range, special values as the C library has them, and the same bits in every build.
 #include "elementary/elementary.h"
+#include "elementary/hyperbolic.h"
 
 #include <float.h>
 #include <math.h>
@@ -117,12 +118,54 @@ static void test_length(void **state) {
   }
 }
 
+// Those that are made of others.
+static void see_about(const char *name, one *ours, one_long *theirs, double x) {
+  double error = error_of(ours(x), theirs(x));
+  if (!(error <= 5)) fail_msg("%s(%.17g): %.17g is %.3f units off", name, x, ours(x), error);
+}
+
+static void test_hyperbolic(void **state) {
+  (void)state;
+  NEEDS_LONG_DOUBLE;
+  rng = pbRng_Seed(6);
+  for (int i = 0; i < DRAWN; i++) {
+    const double x[] = {sized(-60, 9), within(-3, 3), within(-745, 709)};
+    for (int k = 0; k < 3; k++) {
+      see_about("expm1", pbExpm1, expm1l, x[k]);
+      see_about("sinh", pbSinh, sinhl, x[k]);
+      see_about("cosh", pbCosh, coshl, x[k]);
+      see_about("tanh", pbTanh, tanhl, x[k]);
+      see_about("asinh", pbAsinh, asinhl, x[k]);
+    }
+
+    see_about("asinh", pbAsinh, asinhl, sized(9, 1023));
+    see_about("acosh", pbAcosh, acoshl, 1 + fabs(sized(-52, 1023)));
+    see_about("atanh", pbAtanh, atanhl, sized(-60, 0));
+    see_about("atanh", pbAtanh, atanhl, 1 - fabs(sized(-52, 0)));
+  }
+}
+
+static void test_error_function(void **state) {
+  (void)state;
+  NEEDS_LONG_DOUBLE;
+  rng = pbRng_Seed(7);
+  for (int i = 0; i < DRAWN; i++) {
+    see_about("erf", pbErf, erfl, sized(-60, 3));
+    see_about("erfc", pbErfc, erfcl, within(-7, 7));
+    see_about("erfc", pbErfc, erfcl, within(6, 26.5));
+  }
+}
+
 // What cannot be said by an error: zeros with their sign, infinities, NaN.
-static void same_kind(const char *name, double x, double y, double found, double expected) {
+static void same_within(const char *name, double x, double y, double found, double expected, double units) {
   bool same = found == expected && signbit(found) == signbit(expected);
   if (isnan(expected)) same = isnan(found);
-  else if (expected != 0 && isfinite(expected)) same = error_of(found, expected) <= 1.5;
+  else if (expected != 0 && isfinite(expected)) same = error_of(found, expected) <= units;
   if (!same) fail_msg("%s(%g, %g): %.17g instead of %.17g", name, x, y, found, expected);
+}
+
+static void same_kind(const char *name, double x, double y, double found, double expected) {
+  same_within(name, x, y, found, expected, 1.5);
 }
 
 static void test_special_values(void **state) {
@@ -161,7 +204,10 @@ static void test_special_values(void **state) {
     const char *name;
     one *ours, *theirs;
   } f[] = {{"exp", pbExp, exp}, {"log", pbLog, log},    {"log1p", pbLog1p, log1p}, {"sin", pbSin, sin},
-           {"cos", pbCos, cos}, {"asin", pbAsin, asin}, {"acos", pbAcos, acos}};
+           {"cos", pbCos, cos}, {"asin", pbAsin, asin}, {"acos", pbAcos, acos}},
+    about[] = {{"expm1", pbExpm1, expm1}, {"sinh", pbSinh, sinh},    {"cosh", pbCosh, cosh},
+               {"tanh", pbTanh, tanh},    {"asinh", pbAsinh, asinh}, {"acosh", pbAcosh, acosh},
+               {"atanh", pbAtanh, atanh}, {"erf", pbErf, erf},       {"erfc", pbErfc, erfc}};
   static const struct {
     const char *name;
     two *ours, *theirs;
@@ -169,6 +215,8 @@ static void test_special_values(void **state) {
 
   for (int i = 0; i < COUNT; i++) {
     for (size_t k = 0; k < sizeof f / sizeof *f; k++) same_kind(f[k].name, v[i], 0, f[k].ours(v[i]), f[k].theirs(v[i]));
+    for (size_t k = 0; k < sizeof about / sizeof *about; k++)
+      same_within(about[k].name, v[i], 0, about[k].ours(v[i]), about[k].theirs(v[i]), 6);
     for (int j = 0; j < COUNT; j++)
       for (size_t k = 0; k < sizeof g / sizeof *g; k++)
         same_kind(g[k].name, v[i], v[j], g[k].ours(v[i], v[j]), g[k].theirs(v[i], v[j]));
@@ -200,6 +248,8 @@ int main(void) {
       cmocka_unit_test(test_power),
       cmocka_unit_test(test_angles),
       cmocka_unit_test(test_length),
+      cmocka_unit_test(test_hyperbolic),
+      cmocka_unit_test(test_error_function),
       cmocka_unit_test(test_special_values),
       cmocka_unit_test(test_bits),
   };

@@ -96,6 +96,16 @@ static Dual dual_op(const pbNode *n, const Dual *d) {
     case pb_opLess: return (Dual){.v = x < y};
     case pb_opLessEqual: return (Dual){.v = x <= y};
     case pb_opFreeze: return (Dual){.v = x};
+    case pb_opExpm1: return chain(a, expm1(x), exp(x), exp(x));
+    case pb_opLog1p: return chain(a, log1p(x), 1 / (1 + x), -1 / ((1 + x) * (1 + x)));
+    case pb_opSinh: return chain(a, sinh(x), cosh(x), sinh(x));
+    case pb_opCosh: return chain(a, cosh(x), sinh(x), cosh(x));
+    case pb_opTanh: root = tanh(x); return chain(a, root, 1 - root * root, -2 * root * (1 - root * root));
+    case pb_opAsinh: root = sqrt(1 + x * x); return chain(a, asinh(x), 1 / root, -x / (root * root * root));
+    case pb_opAcosh: root = sqrt(x * x - 1); return chain(a, acosh(x), 1 / root, -x / (root * root * root));
+    case pb_opAtanh: root = 1 - x * x; return chain(a, atanh(x), 1 / root, 2 * x / (root * root));
+    case pb_opErf: root = 2 / sqrt(M_PI) * exp(-x * x); return chain(a, erf(x), root, -2 * x * root);
+    case pb_opErfc: root = 2 / sqrt(M_PI) * exp(-x * x); return chain(a, erfc(x), -root, 2 * x * root);
     case pb_opInput:
     case pb_opCount: break;
   }

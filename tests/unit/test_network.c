@@ -267,6 +267,8 @@ static const struct {
     {"elu", 9, {{.kind = pb_layerActivation, .activation = pb_activationElu}}, 1},
     {"softplus", 9, {{.kind = pb_layerActivation, .activation = pb_activationSoftplus}}, 1},
     {"sigmoid", 9, {{.kind = pb_layerActivation, .activation = pb_activationSigmoid}}, 1},
+    {"silu", 9, {{.kind = pb_layerActivation, .activation = pb_activationSilu}}, 1},
+    {"layernorm", 5, {{.kind = pb_layerNorm}}, 1},
     {"clip", 9, {{.kind = pb_layerClip, .lower = -0.7, .upper = 0.4}}, 1},
     {"scale", 4, {{.kind = pb_layerScale, .scale = scale, .offset = offset}}, 1},
     {"normalize", 4, {{.kind = pb_layerNormalize}}, 1},
@@ -397,7 +399,8 @@ static void test_closed_forms(void **state) {
                                 {tanh(-2), tanh(-0.5), 0, tanh(0.5), tanh(2)},
                                 {exp(-2) - 1, exp(-0.5) - 1, 0, 0.5, 2},
                                 {log(1 + exp(-2)), log(1 + exp(-0.5)), log(2), log(1 + exp(0.5)), log(1 + exp(2))},
-                                {1 / (1 + exp(2)), 1 / (1 + exp(0.5)), 0.5, 1 / (1 + exp(-0.5)), 1 / (1 + exp(-2))}};
+                                {1 / (1 + exp(2)), 1 / (1 + exp(0.5)), 0.5, 1 / (1 + exp(-0.5)), 1 / (1 + exp(-2))},
+                                {-2 / (1 + exp(2)), -0.5 / (1 + exp(0.5)), 0, 0.5 / (1 + exp(-0.5)), 2 / (1 + exp(-2))}};
   for (int k = 0; k < pb_activationCount; k++) {
     n = network_of(ctx, 5, (pbLayerDef[]){{.kind = pb_layerActivation, .activation = (pbActivation)k}}, 1, false);
     run(pbNetwork_Function(n), NULL, at, NULL, y, NULL);
@@ -611,7 +614,7 @@ static void test_definitions_that_do_not_fit(void **state) {
   } cases[] = {
       {3, 0, twins, "at least one layer"},
       {-1, 1, twins, "-1 inputs"},
-      {3, 1, &(pbLayerDef){.kind = pb_layerKindCount}, "layer 0 (?): 13 is no kind"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerKindCount}, "layer 0 (?): 14 is no kind"},
       {3, 1, &(pbLayerDef){.kind = pb_layerDense}, "layer 0 (dense): size 0"},
       {0, 1, &(pbLayerDef){.kind = pb_layerDense, .size = 3}, "no inputs"},
       {3, 1, &(pbLayerDef){.kind = pb_layerDense, .size = 3, .gain = NAN}, "gain is nan"},
@@ -626,6 +629,7 @@ static void test_definitions_that_do_not_fit(void **state) {
       {4, 1, &(pbLayerDef){.kind = pb_layerScale, .offset = bad}, "offset[1] is nan"},
       {4, 1, &(pbLayerDef){.kind = pb_layerClock}, "0 frequencies"},
       {4, 1, &(pbLayerDef){.kind = pb_layerClock, .frequency = bad, .frequencies = 2}, "frequency[1] is nan"},
+      {1, 1, &(pbLayerDef){.kind = pb_layerNorm}, "its inputs are 1"},
       {4, 1, &(pbLayerDef){.kind = pb_layerSum}, "0 chains"},
       {4, 1, &(pbLayerDef){.kind = pb_layerSum, .chain = empty, .chains = 1}, "chain 0 has no layers"},
       {4, 1, &(pbLayerDef){.kind = pb_layerSum, .chain = unequal, .chains = 2}, "chain 1 has 2 outputs, chain 0 has 3"},
@@ -666,6 +670,7 @@ static void test_every_allocation_fails_in_turn(void **state) {
   (void)state;
   const pbLayerDef layers[] = {{.kind = pb_layerNormalize},
                                {.kind = pb_layerScale, .scale = scale},
+                               {.kind = pb_layerNorm},
                                {.kind = pb_layerClock, .frequency = frequency, .frequencies = 1},
                                {.kind = pb_layerSum, .chain = both, .chains = 2},
                                {.kind = pb_layerPid, .size = 1, .interval = 1},

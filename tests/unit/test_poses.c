@@ -32,6 +32,7 @@ enum { HULLS = 7, ROUNDS = 5, SHAPES = HULLS + ROUNDS, VERTICES = 400, DIRECTION
 // merged to polygons, have contacts in their plane; the depth is next to the least all the same (5e-8 seen, at faces bent by
 // 2e-4).
 #define ROUNDED_FACES  1.5e-7
+#define ENDS           2e-8  // m: of round shapes, where an edge and its end are as deep but for rounding
 #define PARALLEL_EDGES 1e-4  // m, sideways, of edges that count as parallel (within 4.5e-4)
 
 static int poses_of_pair = 300;
@@ -292,6 +293,7 @@ static void check_pose(const pbModel *m, const pbShape_r *s1, const pbShape_r *s
   bool first = kept.facet.flat[0].sides == 2 || (kept.facet.is_round && kept.facet.round.body == 1);
   bool second = kept.facet.flat[1].sides == 2 || (kept.facet.is_round && kept.facet.round.body == 0);
   if (first && second && count == 2) within += PARALLEL_EDGES;
+  if (kept.facet.is_round) within += ENDS;
   // Of hulls that touch to rounding the normal is rounding, too.
   if (!kept.facet.is_round && fabs(kept.facet.dist) < 1e-8) return;
   if (!(worst <= within)) {

@@ -361,21 +361,36 @@ static void test_bad_draws_are_refused_with_the_place(void **state) {
   }
 }
 
-// Worlds of a training share their parameters: starts and commands are drawn there (tests/unit/test_learn.c).
-static void test_training_refuses_draws_of_parameters(void **state) {
-  const char *path = "pb_sample_train.json";
-  pbTrain *train;
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  fputs("{" POINT
-        ", \"policy\": {\"observe\": [{\"qpos\": true}], \"layers\": [{\"dense\": 1}]}, \"loss\": [{\"qpos\": true}], "
-        "\"train\": {\"method\": \"bptt\"}, \"sample\": {\"parameters\": [{\"parameter\": \"gravity:2\", \"uniform\": [-10, "
-        "-9]}]}}",
-        file);
-  fclose(file);
-  assert_int_equal(pbTrain_Load(*state, path, NULL, NULL, &train), pb_bad_input);
-  assert_non_null(strstr(pbContext_Error(*state), "sample: \"parameters\" are not drawn in training"));
-  unlink(path);
+// A turn begins where the one before has lasted its time, whoever asks when; one number for all components.
+static void test_turns(void **state) {
+  (void)state;
+  double least[3] = {1, 2, 3}, most[3] = {2, 4, 6}, now[3], again[3], began, before = 0, moved = 0;
+  pbDraw d = {.law = pb_drawUniform, .count = 3, .first = least, .second = most, .every = {0.5, 1.5}};
+  const uint64_t counter[4] = {7, 1, 2, 3};
+  uint64_t turn = 0, own[4];
+  for (int k = 0; k < 3000; k++) {
+    uint64_t at = pbDraw_TurnAt(&d, counter, k * 0.01, &began);
+    assert_true(began <= k * 0.01 + 1e-9 && at - turn <= 1);
+    if (at == turn) continue;
+    assert_true(0.5 <= began - before && began - before <= 1.5 && k * 0.01 - began < 0.01);
+    moved += fabs(began - before - 1);
+    before = began;
+    turn = at;
+  }
+  assert_true(turn >= 20 && moved > 1);
+
+  // turns have other numbers, the first those of a draw that is made once
+  pbDraw_Numbers(&d, counter, now);
+  pbDraw_Turned(counter, 0, own);
+  pbDraw_Numbers(&d, own, again);
+  assert_memory_equal(now, again, sizeof now);
+  pbDraw_Turned(counter, 1, own);
+  pbDraw_Numbers(&d, own, again);
+  assert_true(now[0] != again[0] && now[1] / now[0] != 2);
+
+  d.together = true;
+  pbDraw_Numbers(&d, own, again);
+  assert_true(again[0] == again[1] && again[0] == again[2] && 1 <= again[0] && again[0] <= 2);
 }
 
 int main(void) {
@@ -389,6 +404,6 @@ int main(void) {
                                      cmocka_unit_test(test_criteria_are_judged_by_fixed_draws),
                                      cmocka_unit_test(test_resumed_runs_draw_the_same),
                                      cmocka_unit_test(test_bad_draws_are_refused_with_the_place),
-                                     cmocka_unit_test(test_training_refuses_draws_of_parameters)};
+                                     cmocka_unit_test(test_turns)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
 }

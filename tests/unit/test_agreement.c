@@ -1,0 +1,348 @@
+// How far the gradients of a training can be trusted: similarities against pairs one by one, gradients of shorter windows against
+// windows that begin there, the agreement against that of independent batches, and windows that follow it.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <pullback/io.h>
+#include <pullback/learn.h>
+#include <pullback/random.h>
+
+#include "learn/train.h"
+#include "support/support.h"
+
+#define ARM                                                                                                                  \
+  "<mujoco><option timestep='0.01'/><worldbody><body name='arm'><joint name='swing' axis='0 1 0' damping='.02'/><geom "      \
+  "type='capsule' size='.05' fromto='0 0 0 0 0 -.4' mass='1'/><site name='tip' pos='0 0 -.4'/></body></worldbody><actuator>" \
+  "<motor name='motor' joint='swing' gear='2'/></actuator></mujoco>"
+#define POLICY                                                                                                            \
+  "{\"every\": 2, \"observe\": [{\"site_rotation\": \"tip\", \"components\": [0, 2]}, {\"qvel\": true, \"scale\": 0.2}, " \
+  "{\"last\": true}], \"layers\": [{\"normalize\": true}, {\"dense\": 6, \"activation\": \"elu\"}, {\"dense\": 1, "       \
+  "\"activation\": \"tanh\"}]}"
+#define LOSS "[{\"site\": \"tip\", \"components\": [2], \"target\": 0.4, \"at\": \"all\"}]"
+
+static pbTrain *load(pbContext *ctx, const char *train, const char *episode, const char *words) {
+  char text[4000], path[] = "/tmp/pullback-agree-XXXXXX";
+  pbTrain *t;
+  int file = mkstemp(path);
+  snprintf(text, sizeof text, "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, \"train\": {%s}, \"episode\": {%s}}", ARM,
+           POLICY, LOSS, train, episode);
+  assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
+  close(file);
+
+  pbStatus status = pbTrain_Load(ctx, path, NULL, NULL, &t);
+  unlink(path);
+  if (!words) good(ctx, status);
+  else if (status != pb_bad_input || !strstr(pbContext_Error(ctx), words)) fail_msg("%s", pbContext_Error(ctx));
+  return t;
+}
+
+#define SPREAD "\"seconds\": 0.8, \"spread\": {\"qpos\": 2, \"qvel\": 4}"
+#define ENDING SPREAD ", \"done\": [{\"qvel\": true, \"type\": \"above\", \"target\": 3}]"
+static const pbTrainOptions none;
+
+// ---- similarities -----------------------------------------------------------------------------------------------------
+static void test_similarity(void **state) {
+  (void)state;
+  enum { worlds = 7, size = 5, rounds = 400 };
+  double g[worlds][size], pairs = 0, squares = 0, mean = 0, spread = 0;
+  const double *row[worlds];
+  pbRng rng = pbRng_Seed(3);
+  for (int w = 0; w < worlds; w++) row[w] = g[w];
+
+  for (int round = 0; round < rounds; round++) {
+    for (int w = 0; w < worlds; w++) {
+      for (int i = 0; i < size; i++) g[w][i] = pbRng_Normal(&rng);
+    }
+    double q = pbTrain_Similarity(row, worlds, size);
+    mean += q / rounds;
+    spread += q * q / rounds;
+  }
+  assert_true(fabs(mean) < 4 * sqrt(spread / rounds) && spread > 1e-4);  // noise has nothing in common
+
+  // each pair by itself
+  for (int a = 0; a < worlds; a++) {
+    for (int b = 0; b < worlds; b++) {
+      for (int i = 0; i < size; i++) *(a == b ? &squares : &pairs) += g[a][i] * g[b][i];
+    }
+  }
+  assert_true(fabs(pbTrain_Similarity(row, worlds, size) - pairs / ((worlds - 1) * squares)) < 1e-14);
+
+  // all the same; two that cancel; one alone; nothing
+  for (int w = 0; w < worlds; w++) row[w] = g[0];
+  assert_true(fabs(pbTrain_Similarity(row, worlds, size) - 1) < 1e-14);
+  for (int i = 0; i < size; i++) g[1][i] = -g[0][i];
+  row[1] = g[1];
+  assert_true(fabs(pbTrain_Similarity(row, 2, size) + 1) < 1e-14);
+  assert_true(isnan(pbTrain_Similarity(row, 1, size)));
+  memset(g, 0, sizeof g);
+  assert_true(isnan(pbTrain_Similarity(row, worlds, size)));
+}
+
+// ---- shorter windows --------------------------------------------------------------------------------------------------
+static void begin(pbTrain *t, int threads) {
+  t->options = &none;
+  good(t->ctx, pbTrain_Begin(t, threads));
+}
+
+static void collect(pbTrain *t, bool critic) {
+  good(t->ctx, pbTrain_Collect(t));
+  good(t->ctx, pbTrain_Observe(t));
+  good(t->ctx, pbTrain_Gradient(t, critic));
+}
+
+// What a window has measured of a shorter one is the gradient of a window which begins where that does.
+static void check_levels(pbContext *ctx, const char *method, int worlds, int threads, bool critic) {
+  char text[400];
+  snprintf(text, sizeof text,
+           "\"method\": \"%s\", \"worlds\": %d, \"noise\": 0, \"discount\": 1, \"window\": {\"most\": 8, \"least\": 1}", method,
+           worlds);
+  pbTrain *t = load(ctx, text, SPREAD, NULL);
+  begin(t, threads);
+  assert_int_equal(t->agreement.levels, 4);
+  assert_int_equal(t->agreement.places, t->unknowns);
+  collect(t, critic);
+
+  for (int level = 0; level < 4; level++) {
+    int window = 8 >> level;
+    snprintf(text, sizeof text, "\"method\": \"%s\", \"worlds\": %d, \"noise\": 0, \"discount\": 1, \"window\": %d", method,
+             worlds, window);
+    pbTrain *alone = load(ctx, text, SPREAD, NULL);
+    begin(alone, 1);
+    for (int w = 0; w < worlds; w++)
+      memcpy(alone->states + w * t->nx, t->row_states + (w * 9 + 8 - window) * t->nx, (size_t)t->nx * sizeof(double));
+    collect(alone, critic);
+
+    double error = 0, size = 0;
+    for (size_t i = 0; i < t->unknowns; i++) {
+      double sum = 0, own = alone->theta_bar[alone->unknown[i]];
+      for (int w = 0; w < worlds; w++) sum += t->agreement.numbers[((size_t)w * 4 + (size_t)level) * t->unknowns + i];
+      error = fmax(error, fabs(sum * 8 / window - own));
+      size = fmax(size, fabs(own));
+    }
+    if (!(error < 1e-12 * size)) fail_msg("window %d: %g of %g", window, error, size);
+    pbTrain_Destroy(alone);
+  }
+  pbTrain_Destroy(t);
+}
+
+static void test_shorter_windows(void **state) {
+  check_levels(*state, "bptt", 9, 1, false);
+  check_levels(*state, "shac", 9, 2, true);
+  check_levels(*state, "shac", 2, 1, true);
+}
+
+// ---- agreement --------------------------------------------------------------------------------------------------------
+static void test_no_noise(void **state) {
+  pbTrain *t =
+      load(*state, "\"method\": \"shac\", \"worlds\": 6, \"noise\": 0, \"window\": 4, \"updates\": 3", "\"seconds\": 9", NULL);
+  pbTrainResult result;
+  good(*state, pbTrain_Run(t, &none, &result));
+  for (int i = 0; i < 3; i++) assert_true(fabs(pbTrain_Rows(t)[i].agreement - 1) < 1e-9 && pbTrain_Rows(t)[i].window == 4);
+  pbTrain_Destroy(t);
+
+  // one world has none to compare with; samples have no gradients of worlds
+  t = load(*state, "\"method\": \"bptt\", \"worlds\": 1, \"window\": 4, \"updates\": 2", SPREAD, NULL);
+  good(*state, pbTrain_Run(t, &none, &result));
+  assert_true(isnan(pbTrain_Rows(t)[1].agreement));
+  pbTrain_Destroy(t);
+  t = load(*state, "\"method\": \"ppo\", \"worlds\": 4, \"window\": 4, \"updates\": 2", SPREAD, NULL);
+  good(*state, pbTrain_Run(t, &none, &result));
+  assert_true(isnan(pbTrain_Rows(t)[1].agreement) && pbTrain_Rows(t)[1].window == 4);
+  pbTrain_Destroy(t);
+}
+
+// Gradients of batches with other starts and noise, at the same weights: what is told of one batch is how they agree.
+static void check_batches(pbContext *ctx, const char *train, double low, double high) {
+  enum { batches = 40 };
+  double *g[batches], together = 0, all = 0, told = 0;
+  size_t n = 0;
+  for (int b = 0; b < batches; b++) {
+    pbTrain *t = load(ctx, train, SPREAD, NULL);
+    t->settings.seed = 100 + (uint64_t)b;
+    begin(t, 1);
+    collect(t, false);
+    n = t->unknowns;
+    g[b] = malloc(n * sizeof(double));
+    for (size_t i = 0; i < n; i++) g[b][i] = t->theta_bar[t->unknown[i]];
+
+    pbTrain_Agree(t);
+    told += t->agreement.estimate[0] / t->agreement.estimate[1] / batches;
+    pbTrain_Destroy(t);
+  }
+
+  // the cosine of E g . E g to E |g|^2, over pairs of batches
+  for (int a = 0; a < batches; a++) {
+    for (int b = 0; b < batches; b++) {
+      for (size_t i = 0; i < n; i++) *(a == b ? &all : &together) += g[a][i] * g[b][i];
+    }
+  }
+  for (int b = 0; b < batches; b++) free(g[b]);
+  double cosine = together / (batches - 1) / all, worlds = 12, found = worlds * told / (1 + (worlds - 1) * told);
+  if (!(fabs(found - cosine) < 0.08 && cosine > low && cosine < high))
+    fail_msg("told %.3f, batches agree at %.3f", found, cosine);
+}
+
+static void test_batches(void **state) {
+  check_batches(*state, "\"method\": \"bptt\", \"worlds\": 12, \"window\": 4", 0.05, 0.95);
+  check_batches(*state, "\"method\": \"bptt\", \"worlds\": 12, \"window\": 30, \"noise\": 1", 0.05, 0.95);
+}
+
+// ---- windows that follow -----------------------------------------------------------------------------------------------
+typedef struct Ending {
+  int rows;
+  pbTrainRow *row;
+  double *theta;
+  size_t count;
+} Ending;
+
+// In pieces of so many updates, 0: at once.
+static Ending run(pbContext *ctx, const char *train, int threads, int piece) {
+  char file[] = "/tmp/pullback-agree-state-XXXXXX";
+  close(mkstemp(file));
+  unlink(file);
+  for (int k = 1;; k++) {
+    pbTrain *t = load(ctx, train, ENDING, NULL);
+    pbTrainOptions options = {.threads = threads, .state_file = file, .resume = true, .updates = k * piece};
+    pbTrainResult result;
+    good(ctx, pbTrain_Run(t, &options, &result));
+    bool whole = t->now->decisions >= (double)t->settings.updates * t->settings.most;
+    Ending e = {pbTrain_RowCount(t), NULL, NULL, pbModel_ParamSize(pbTrain_Model(t))};
+    if (whole) {
+      e.row = malloc((size_t)e.rows * sizeof *e.row);
+      e.theta = malloc(e.count * sizeof *e.theta);
+      memcpy(e.row, pbTrain_Rows(t), (size_t)e.rows * sizeof *e.row);
+      memcpy(e.theta, result.last, e.count * sizeof *e.theta);
+    }
+    pbTrain_Destroy(t);
+    if (!whole) continue;
+    unlink(file);
+    return e;
+  }
+}
+
+static void test_windows_follow(void **state) {
+#define FOLLOW(agree, least)                                                                                          \
+  "\"method\": \"shac\", \"worlds\": 8, \"updates\": 30, \"critic\": {\"rounds\": 2}, \"evaluate\": {\"every\": 10, " \
+  "\"starts\": 2}, "                                                                                                  \
+  "\"window\": {\"most\": 8, \"agree\": " agree ", \"least\": " least "}"
+  static const char *const trains[] = {FOLLOW("0.01", "1"), FOLLOW("0.8", "1"), FOLLOW("0.99", "2")};
+  int most = 0, changes = 0;
+  for (int i = 0; i < 3; i++) {
+    Ending a = run(*state, trains[i], 1, 0), b = run(*state, trains[i], 2, 4);
+    int evaluated = 0;
+    assert_int_equal(a.rows, b.rows);
+    assert_memory_equal(a.row, b.row, (size_t)a.rows * sizeof *a.row);
+    assert_memory_equal(a.theta, b.theta, a.count * sizeof *a.theta);
+
+    // the same decisions, however many updates; evaluations at the same times
+    for (int k = 0; k < a.rows; k++) {
+      const pbTrainRow *r = &a.row[k];
+      assert_true(r->window == 8 || r->window == 4 || r->window == 2 || (r->window == 1 && i < 2));
+      assert_true(r->agreement >= -1 && r->agreement <= 1 + 1e-12);
+      evaluated += isfinite(r->score);
+      changes += k > 0 && r->window != a.row[k - 1].window;
+    }
+    assert_true(evaluated == 3 && a.rows >= 30);
+    most = a.rows > most ? a.rows : most;
+    if (i == 2) assert_true(a.row[a.rows - 1].window == 2);
+    free(a.row);
+    free(b.row);
+    free(a.theta);
+    free(b.theta);
+  }
+  assert_true(most > 60 && changes >= 2);
+}
+
+// The rule by itself, for estimates that are given.
+static void test_rule(void **state) {
+  pbTrain *t = load(*state, "\"method\": \"bptt\", \"worlds\": 4, \"updates\": 100, \"window\": {\"most\": 32, \"agree\": 0.5}",
+                    SPREAD, NULL);
+  begin(t, 1);
+  assert_true(t->agreement.levels == 4 && t->agreement.level[3] == 4);
+  pbTrain_ChooseWindow(t);
+  assert_true(t->settings.window == 32 && t->agreement.trial);
+
+  // r of 4 worlds from q: .08, .08, .73, .97
+  for (int i = 0; i < 4; i++) t->agreement.estimate[2 * i + 1] = 1;
+  t->now->decisions = 32;
+  for (int level = 0; level < 4; level++) t->agreement.estimate[2 * level] = (double[]){0.02, 0.02, 0.4, 0.9}[level];
+  pbTrain_ChooseWindow(t);
+  assert_true(t->now->level == 2 && t->settings.window == 8 && !t->agreement.trial && t->steps == 16);
+
+  // a longer one is tried now and then, and taken where it agrees better than asked
+  int trials = 0;
+  for (int k = 0; k < 32; k++) {
+    pbTrain_ChooseWindow(t);
+    trials += t->agreement.trial;
+    assert_true(t->settings.window == (t->agreement.trial ? 16 : 8) && t->now->level == 2);
+  }
+  assert_int_equal(trials, 2);
+  t->agreement.estimate[2] = 0.205;  // r .51: not enough to grow
+  pbTrain_ChooseWindow(t);
+  assert_true(t->now->level == 2);
+  t->agreement.estimate[2] = 0.26;  // .58
+  pbTrain_ChooseWindow(t);
+  assert_true(t->now->level == 1);
+  t->agreement.estimate[2] = 0.205;  // enough to stay
+  pbTrain_ChooseWindow(t);
+  assert_true(t->now->level == 1 && t->settings.window == 16);
+
+  // where none agrees, the shortest; and never more decisions than there are
+  for (int level = 0; level < 4; level++) t->agreement.estimate[2 * level] = -0.1;
+  pbTrain_ChooseWindow(t);
+  assert_true(t->now->level == 3 && t->settings.window == 4);
+  t->agreement.estimate[0] = t->agreement.estimate[2] = t->agreement.estimate[4] = t->agreement.estimate[6] = 0.9;
+  t->now->level = 0;
+  t->now->decisions = 3200 - 9;
+  pbTrain_ChooseWindow(t);
+  assert_true(t->now->level == 0 && t->settings.window == 8);
+  pbTrain_Destroy(t);
+}
+
+// ---- mistakes ---------------------------------------------------------------------------------------------------------
+static void test_mistakes(void **state) {
+  static const struct {
+    const char *train, *words;
+  } cases[] = {
+      {"\"method\": \"shac\", \"window\": 0", "train.window: expected a whole number from 1"},
+      {"\"method\": \"shac\", \"window\": \"8\"", "train.window: expected a whole number from 1"},
+      {"\"method\": \"shac\", \"window\": {\"mst\": 8}", "train.window: unknown key 'mst', did you mean 'most'?"},
+      {"\"method\": \"shac\", \"window\": {\"most\": 8.5}", "train.window.most: expected a whole number"},
+      {"\"method\": \"shac\", \"window\": {\"agree\": 1}", "train.window.agree: expected"},
+      {"\"method\": \"shac\", \"window\": {\"most\": 8, \"least\": 9}",
+       "train.window.least: expected no more than \"most\", which is 8"},
+      {"\"method\": \"ppo\", \"window\": {}", "train.window: method \"ppo\" has no gradients that could agree"},
+      {"\"method\": \"es\", \"window\": {}", "train.window: method \"es\" has no gradients that could agree"},
+      {"\"method\": \"bptt\", \"worlds\": 1, \"window\": {}", "train.window: one world agrees with none"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) load(*state, cases[i].train, SPREAD, cases[i].words);
+
+  // what is not said
+  pbTrain *t = load(*state, "\"method\": \"bptt\", \"window\": {}", SPREAD, NULL);
+  assert_true(t->settings.most == 32 && t->settings.least == 4 && t->settings.agree == 0.5);
+  pbTrain_Destroy(t);
+  t = load(*state, "\"method\": \"bptt\", \"window\": {\"most\": 3}", SPREAD, NULL);
+  assert_true(t->settings.most == 3 && t->settings.least == 3);
+  pbTrain_Destroy(t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_similarity, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_shorter_windows, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_no_noise, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_batches, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_windows_follow, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_rule, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_mistakes, make_context, drop_context),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
