@@ -1,6 +1,6 @@
 // A policy with its weights as one file of C, for a robot without this library: what it observes in order and in words, networks,
 // and a function that is called once a step. docs/export.md.
-// Tests: tests/oracle/test_export_policy.py.
+// Tests: tests/unit/test_policy_c.c.
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // Formulas of a policy as C: the instructions that the engine runs, line by line, in their order.
-// Tests: tests/oracle/test_export_policy.py.
+// Tests: tests/unit/test_policy_c.c.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // Layers of a policy as C: the sums of policy/layer_*.c for one world, in the same order, so that they have the same bits.
-// Tests: tests/oracle/test_export_policy.py.
+// Tests: tests/unit/test_policy_c.c.
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -73,7 +73,8 @@ static const char *const activations[pb_activationCount] = {
     [pb_activationTanh] = "pb_tanh(%s[i])",
     [pb_activationElu] = "%s[i] > 0 ? %s[i] : pb_expm1(%s[i] > 0 ? 0 : %s[i])",
     [pb_activationSoftplus] = "%s[i] > 0 ? %s[i] + pbLog1p(pbExp(-%s[i])) : pbLog1p(pbExp(%s[i]))",
-    [pb_activationSigmoid] = "pb_sigmoid(%s[i])"};
+    [pb_activationSigmoid] = "pb_sigmoid(%s[i])",
+    [pb_activationSilu] = "%s[i] * pb_sigmoid(%s[i])"};
 
 static void put_activation(Writer *w, const pbLayer *l, const char *x, const char *y) {
   pbPrinted *p = w->p;
@@ -114,6 +115,23 @@ static void put_normalize(Writer *w, const pbLayer *l, const char *x, const char
   const double *mean = p->param + l->param;
   int a = array_of(w, mean, l->inputs, false), b = array_of(w, mean + l->inputs, l->inputs, false);
   LINES("  for (int i = 0; i < %d; i++) %s[i] = (%s[i] - %s_c%d[i]) / %s_c%d[i];\n", l->inputs, y, x, p->name, a, p->name, b);
+}
+
+// Without the mean in y, then normed there, then by gain and bias.
+static void put_norm(Writer *w, const pbLayer *l, const char *x, const char *y) {
+  pbPrinted *p = w->p;
+  int n = l->inputs;
+  const double *gain = p->param + l->param;
+  int a = array_of(w, gain, n, false), b = array_of(w, gain + n, n, false);
+
+  LINES("  {\n    %s mean = 0, inverse = 0;\n", p->type);
+  LINES("    for (int i = 0; i < %d; i++) mean += %s[i];\n    mean /= %d;\n", n, x, n);
+  LINES("    for (int i = 0; i < %d; i++) %s[i] = %s[i] - mean;\n", n, y, x);
+  LINES("    for (int i = 0; i < %d; i++) inverse += %s[i] * %s[i];\n    inverse /= %d;\n", n, y, y, n);
+  LINES("    inverse = 1 / %s(inverse + ", single(p) ? "sqrtf" : "sqrt");
+  put_constant(w, 1e-5);
+  LINES(");\n    for (int i = 0; i < %d; i++) {\n      %s[i] *= inverse;\n", n, y);
+  LINES("      %s[i] = %s_c%d[i] * %s[i] + %s_c%d[i];\n    }\n  }\n", y, p->name, a, y, p->name, b);
 }
 
 static void put_clock(Writer *w, const pbLayer *l, const char *x, const char *y) {
@@ -254,7 +272,8 @@ static void (*const writers[pb_layerKindCount])(Writer *w, const pbLayer *l, con
     [pb_layerPd] = put_pd,
     [pb_layerPid] = put_pd,
     [pb_layerServo] = put_pd,
-    [pb_layerDelay] = put_delay};
+    [pb_layerDelay] = put_delay,
+    [pb_layerNorm] = put_norm};
 
 static void put_chain(Writer *w, const pbChain *chain, const char *from, const char *to) {
   pbPrinted *p = w->p;

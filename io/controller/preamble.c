@@ -1,6 +1,6 @@
 // What an exported policy computes with: the library's own elementary functions, word by word from their sources, so that they
 // have the same bits.
-// Tests: tests/oracle/test_export_policy.py.
+// Tests: tests/unit/test_policy_c.c.
 #include <string.h>
 
 #include "io/controller/controller.h"

@@ -47,6 +47,9 @@ static const Case cases[] = {
      pb_layerActivation, pb_activationSoftplus},
     {"{" SEEN ", " LAYERS "[{\"dense\": 5, \"activation\": \"sigmoid\"}, {\"dense\": 4}]}", pb_layerActivation,
      pb_activationSigmoid},
+    {"{" SEEN ", " LAYERS
+     "[{\"dense\": 33, \"activation\": \"silu\"}, {\"dense\": 4, \"gain\": 30}, {\"activation\": \"silu\"}]}",
+     pb_layerActivation, pb_activationSilu},
     {"{" SEEN ", " LAYERS "[{\"dense\": 4}, {\"clip\": [-0.3, 0.4], \"projected\": true}]}", pb_layerClip, 0},
     {"{" SEEN ", " LAYERS "[{\"dense\": 4}, {\"scale\": [1, -2, 0.1, 3], \"offset\": [0.1, 0, 0.7, -4]}]}", pb_layerScale, 0},
     {"{" SEEN ", " LAYERS "[{\"normalize\": true}, {\"dense\": 4}]}", pb_layerNormalize, 0},
@@ -70,6 +73,13 @@ static const Case cases[] = {
      pb_layerPid, 0},
     {"{" SEEN ", " LAYERS "[{\"servo\": 4, \"gain\": 10, \"limit\": 4}]}", pb_layerServo, 0},
     {"{" SEEN ", " LAYERS "[{\"delay\": 2.4, \"most\": 4}, {\"dense\": 4}]}", pb_layerDelay, 0},
+    {"{" SEEN ", " LAYERS
+     "[{\"layernorm\": true}, {\"dense\": 17}, {\"layernorm\": true}, {\"dense\": 4}, {\"layernorm\": true}]}",
+     pb_layerNorm, 0},
+    // of numbers whose variance is about the least
+    {"{" SEEN ", " LAYERS "[{\"scale\": 0.003}, {\"layernorm\": true}, {\"dense\": 4}]}", pb_layerNorm, 0},
+    {"{" SEEN ", " LAYERS "[{\"sum\": [[{\"layernorm\": true}, {\"dense\": 4}], [{\"dense\": 4}, {\"layernorm\": true}]]}]}",
+     pb_layerNorm, 0},
     // decisions that are held, what was decided last, a part that acts in every step, with memories of both, outputs with scales
     {"{\"every\": 3, \"observe\": [{\"command\": 4}, {\"last\": true, \"components\": [2, 0], \"scale\": 0.3}, {\"qpos\": true}, "
      "{\"qvel\": "
