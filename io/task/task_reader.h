@@ -228,7 +228,7 @@ typedef struct pbStateFile {
   const char *path, *made_from;
 } pbStateFile;
 pbRunStore pbStateFile_Store(pbStateFile *file);
-// Of a training (task_learned.c), which may go on with another number of updates: no fewer than there were.
+// Of a training (task_train_state.c), which may go on with another number of updates: no fewer than there were.
 typedef struct pbTrainFile {
   pbStateFile file;
   const struct pbTrain *train;

@@ -436,8 +436,10 @@ static pbStatus observed_slice(pbTaskReader *r, const json_t *object, pbDraw *d)
   return status;
 }
 
+// Of the row that an entry is of.
 static double scale_of(const pbPolicyModel *p, size_t entry) {
   const pbObserveRow *row = p->row;
+  // rows are in the order of their entries
   while (entry >= (size_t)(row->at + row->count)) row++;
   return row->scale;
 }

@@ -59,6 +59,8 @@ const char *pbTrainRow_Name(int column) {
 }
 
 // Two of each term, behind those of a row.
+size_t pbTrain_RowSize(const pbTrain *t) { return PB_TRAIN_COLUMNS + 2 * (size_t)t->cost.count; }
+int pbTrain_RowCount(const pbTrain *train) { return train->now ? (int)train->now->update : 0; }
 int pbTrain_ColumnCount(const pbTrain *train) { return PB_TRAIN_COLUMNS + 2 * train->cost.count; }
 
 // How many terms before this one have its name.

@@ -72,7 +72,6 @@ bool pbTrainMethod_Named(const char *name, pbTrainMethod *method) {
 }
 
 // ---- what is kept -----------------------------------------------------------------------------------------------------
-size_t pbTrain_RowSize(const pbTrain *t) { return PB_TRAIN_COLUMNS + 2 * (size_t)t->cost.count; }
 
 // Segments, then each update's row with its terms.
 static void copy_kept(pbTrain *t) {
@@ -291,7 +290,6 @@ pbStatus pbTrain_Loop(pbTrain *t, const pbTrainOptions *options, const pbRunStor
 const pbModel *pbTrain_Model(const pbTrain *train) { return train->task->model; }
 pbTrainMethod pbTrain_Method(const pbTrain *train) { return train->settings.method; }
 int pbTrain_Worlds(const pbTrain *train) { return train->settings.worlds; }
-int pbTrain_RowCount(const pbTrain *train) { return train->now ? (int)train->now->update : 0; }
 const pbTrainRow *pbTrain_Rows(const pbTrain *train) { return train->rows; }
 
 void pbTrain_Destroy(pbTrain *train) {
