@@ -1,11 +1,11 @@
 """A cart-pole and a quadrotor are pushed beside a wall
 
-Plans by iLQR are made every 20 ms from the state that has been reached, of four iterations, each the guess of the next; the plant has
+Plans by iLQR are made every 20 ms from the state that has been reached, of six iterations, each the guess of the next; the plant has
 steps of 5 ms and asks the plan's feedback in each. The wall is a constraint, met by multipliers that are kept from plan to plan and
 moved in time. The cart is wanted 5 cm from its wall; the quadrotor, a free body of .8 kg with four rotors that push 4 N each at most,
 is wanted 3 cm beyond a wall along which it flies, and stays on it. At the goal it is pushed: a blow, which changes velocities, from 20
-directions. A push is 80 % of the largest that the reference recovers from in 3 s, which is the same controller with eight iterations a
-plan in place of four: from each direction pushes are made larger by a quarter until it fails once, at most to 4 m/s. The first plan,
+directions. A push is 80 % of the largest that the reference recovers from in 3 s, which is the same controller with twelve iterations a
+plan in place of six: from each direction pushes are made larger by a quarter until it fails once, at most to 4 m/s. The first plan,
 replayed without feedback, is pushed likewise."""
 import time
 
@@ -67,7 +67,7 @@ class System:
         """Distance from the goal, rad and m, and what still moves."""
         return max(np.abs(state.qpos[:len(self.goal)] - self.goal).max(), .5 * np.abs(state.qvel).max())
 
-    def fly(self, state, iterations=4, replay=None, times=None, seen=None):
+    def fly(self, state, iterations=6, replay=None, times=None, seen=None):
         """Three seconds from a state; False where it is lost on the way."""
         mpc = None if replay is not None else pb.Mpc(self.task)
         for k in range(AFTER):
@@ -104,7 +104,7 @@ class System:
     def largest(self, direction):
         """The largest push from a direction that the reference recovers from, as from all smaller ones that were tried."""
         size = self.first
-        while 1.25 * size < 4 and self.recovers(1.25 * size * direction, iterations=8):
+        while 1.25 * size < 4 and self.recovers(1.25 * size * direction, iterations=12):
             size *= 1.25
         return size
 
