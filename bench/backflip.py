@@ -143,7 +143,7 @@ def task(planned, motion, steps, weights, controls=None):
               {"name": "torque", "sensor": torques, "type": "above", "target": [-v for v in most]}]
     start = rows["effort"][:steps] if controls is None else controls
     return {"model": text, "steps": steps, "init": {"qpos": standing(model).tolist()}, "controls": rows["effort"][0].tolist(),
-            "variables": [{"control": True, "start": np.ravel(start).tolist()}], "optimizer": {"method": "ilqr"},
+            "variables": [{"control": True, "start": np.ravel(start).tolist()}], "optimizer": {"method": "ilqr", "damping": 1e-6},
             "loss": [{**t, "at": "all", "weight": weights[t["name"]]} for t in terms]}
 
 

@@ -412,8 +412,9 @@ static void prepare(pbMpc *mpc, double elapsed, const double *x) {
   memcpy(task->trajectories[0].x0, x, (size_t)mpc->shown->plan.nx * sizeof *x);
   task->same = false;
 
-  // with no damping of what the last plan met: it would hold this one back
-  pbOptimizer_Anew(mpc->optimizer, mpc->guess);
+  // with the damping that is asked for, else that which served the last plan
+  if (mpc->optimizer->options.damping > 0) pbOptimizer_Anew(mpc->optimizer, mpc->guess);
+  else pbOptimizer_MoveTo(mpc->optimizer, mpc->guess);
 }
 
 pbStatus pbMpc_Plan(pbMpc *mpc, double elapsed, const double *x, const pbMpcLimits *limits, pbMpcNews *told) {

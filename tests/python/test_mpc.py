@@ -235,3 +235,19 @@ def test_the_plan_is_followed_between_its_states():
         between = {"qpos": (1 - part) * q[0] + part * q[1], "qvel": (1 - part) * v[0] + part * v[1]}
         assert abs(mpc.control(between, time=part * mpc.timestep) - mpc.ctrl[0])[0] < 1e-9
         assert abs(mpc.control({"qpos": q[0], "qvel": v[0]}, time=part * mpc.timestep) - mpc.ctrl[0])[0] > 1e-4
+
+
+def test_a_plan_begins_with_the_damping_that_is_asked_for():
+    hard, then = {"qpos": [0, 3.]}, {"qpos": [0, .3]}
+
+    def second(damping):
+        task = {**TASK, "optimizer": {"method": "ilqr", "damping": damping}}
+        mpc = pb.Mpc(task)
+        mpc.plan(hard, iterations=4)  # damping is less from iteration to iteration
+        guess = np.ravel(mpc.ctrl).tolist()
+        task["variables"] = [{**TASK["variables"][0], "start": guess}]
+        fresh, undamped = pb.Mpc(task), pb.Mpc({**task, "optimizer": {"method": "ilqr"}})
+        return [m.plan(then).loss for m in (mpc, fresh, undamped)]
+
+    again, fresh, undamped = second(10.)
+    assert again == fresh != undamped
