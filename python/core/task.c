@@ -403,8 +403,8 @@ static PyObject *curves(const Training *t) {
   char text[160];
   int columns = pbTrain_ColumnCount(t->train), count = pbTrain_RowCount(t->train);
   for (int k = 0; names && k < columns; k++) {
-    PyObject *name =
-        PyUnicode_DecodeUTF8(pbTrain_ColumnName(t->train, k, text, sizeof text), (Py_ssize_t)strlen(text), "replace");
+    const char *said = pbTrain_ColumnName(t->train, k, text, sizeof text);
+    PyObject *name = PyUnicode_DecodeUTF8(said, (Py_ssize_t)strlen(said), "replace");
     if (!name || PyList_Append(names, name) != 0) Py_CLEAR(names);
     Py_XDECREF(name);
   }
