@@ -17,10 +17,18 @@ enum { DIGITS = 17 };  // a hash and a space; behind it the line names a file, a
 
 static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
+static bool is_key(const char *line) { return line_length(line) > DIGITS && strncmp(line + DIGITS, "the task's ", 11) == 0; }
+
+// A key with its name; of files what is in them, wherever they are.
+static bool same(const char *a, const char *b) {
+  size_t length = line_length(a);
+  if (is_key(a) || is_key(b) || length < DIGITS) return line_length(b) == length && memcmp(a, b, length) == 0;
+  return line_length(b) >= DIGITS && memcmp(a, b, DIGITS) == 0;
+}
+
 static bool has_line(const char *lines, const char *line) {
-  size_t length = line_length(line);
   for (; *lines; lines += line_length(lines) + (lines[line_length(lines)] != 0)) {
-    if (line_length(lines) == length && memcmp(lines, line, length) == 0) return true;
+    if (same(lines, line)) return true;
   }
 
   return false;
@@ -45,8 +53,8 @@ static pbStatus compare(pbContext *ctx, const char *path, const char *then, cons
 
   // what both have under one name was changed; what one has alone is new or gone
   size_t length = line_length(line);
-  bool key = length > DIGITS && strncmp(line + DIGITS, "the task's ", 11) == 0;
-  if (length <= DIGITS || (has_line(then, line) && !key)) return pbState_Refuse(ctx, path, "holds a run that read other files");
+  if (length <= DIGITS || (has_line(then, line) && !is_key(line)))
+    return pbState_Refuse(ctx, path, "holds a run that read other files");
   snprintf(why, sizeof why, "holds a run from before %.*s was changed", length < 500 ? (int)(length - DIGITS) : 500,
            line + DIGITS);
 

@@ -21,7 +21,7 @@ static pbStatus load_state(void *user, double *state, size_t count, bool *found)
   size_t size = run && run->type == pb_arrayReal ? run->count : 0;
   char why[160] = "";
   if (size < least || (size - least) % each) snprintf(why, sizeof why, "holds no run of this training");
-  else if (size > count)
+  else if (size + each > count)  // room is for one more
     snprintf(why, sizeof why, "train.updates: %d are fewer than the %zu of the run that it holds", f->train->settings.updates,
              (size - least) / each);
   else memcpy(state, run->reals, size * sizeof *state);
