@@ -440,6 +440,7 @@ static pbStatus tell_mark(pbRollout *r, pbPulling *p, int k) {
   const pbPullMarks *m = p->marks;
   if (!m || !p->gradient.theta || p->marked == m->count || m->step[p->marked] != k) return pb_ok;
   PB_TRY(flush_parameters(r, p->gradient.theta));
+  collect_parameters(r, p->gradient.theta);
   m->note(m->user, p->world, p->marked++, p->gradient.theta);
 
   return pb_ok;

@@ -324,8 +324,8 @@ def test_mistakes(run, trained, tmp_path):
     never = {"formula": "log(-1 - x^2)", "inputs": {"x": {"qpos": "swing"}}, "at": "all"}
     told = {**POLICY, "observe": [*POLICY["observe"], {"command": 2}]}
     for change, code, text in (
-            ({"loss": [{"name": "bad", "type": "linear", **never}]}, 4, "no world has a finite loss at update 1: term 'bad' at time 0: log of -1"),
-            ({"episode": {"done": [{"name": "end", "type": "above", **never}]}}, 4, "update 1: term 'end' at time 0: log of -1"),
+            ({"loss": [{"name": "bad", "type": "linear", **never}]}, 4, "no world has a finite loss at update 1: term 'bad' at time 0.02: log of -1"),
+            ({"episode": {"done": [{"name": "end", "type": "above", **never}]}}, 4, "update 1: term 'end' at time 0.02: log of -1"),
             ({"policy": {**POLICY, "layers": [{"formula": ["p0*log(x0 + 0.9)"], "parameters": [1]}]}, "init": {"qpos": [3.1]}, "episode": {}}, 4,
              "policy 'network': output 0 is nan at time 0"),
             ({"controls": [[0], [0.1]]}, 3, "controls: a training has none"), ({"trajectories": [{"controls": {"file": "u.npz"}}]}, 3, "a training has none"),
