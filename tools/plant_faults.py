@@ -784,7 +784,7 @@ FAULTS = [
     ("src/learn/agreement.c",
      "(t->settings.window - a->level[a->levels - 1 - i]) * t->every;", "(t->settings.window - a->level[a->levels - 1 - i]);",
      "unit/test_agreement", "shorter windows are measured at the wrong decisions"),
-    ("src/rollout/pullback.c", "  PB_TRY(flush_parameters(r, p->gradient.theta));\n  m->note", "  m->note",
+    ("src/rollout/pullback.c", "  PB_TRY(flush_parameters(r, p->gradient.theta));\n  collect", "  collect",
      "unit/test_agreement", "what a policy's weights have of a gradient is not there yet where it is looked at"),
     ("src/learn/noise.c", "i * t->settings.worlds / worlds, &found[count]", "i * t->settings.worlds / worlds, &found[0]",
      "pytest:tests/oracle/test_noise.py", "a training judges its windows by the last that was looked at"),

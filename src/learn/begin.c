@@ -141,6 +141,22 @@ static pbStatus take_drawn(pbTrain *t) {
   return pbTrain_DrawsNoise(t) ? reals(t, rows * (size_t)t->model->policy->observed, &t->noise) : pb_ok;
 }
 
+// Rows and orders of samples, what became of each world.
+static pbStatus take_orders(pbTrain *t) {
+  size_t worlds = (size_t)t->lanes, window = (size_t)t->settings.window, rows = worlds * (window + 1);
+  PB_TRY(take(t, rows, sizeof *t->batch_row, &t->batch_row));
+  PB_TRY(take(t, worlds * window, sizeof *t->order, &t->order));
+  PB_TRY(take(t, worlds, sizeof *t->length, &t->length));
+  PB_TRY(take(t, worlds, sizeof *t->done, &t->done));
+  PB_TRY(take(t, worlds, sizeof *t->ids, &t->ids));
+  PB_TRY(take(t, worlds * window, sizeof *t->ended, &t->ended));
+  PB_TRY(take(t, worlds, sizeof *t->lost, &t->lost));
+
+  PB_TRY(take(t, window + 1, sizeof *t->row_steps, &t->row_steps));
+  for (int k = 0; k <= t->settings.window; k++) t->row_steps[k] = k * t->every;
+  return take_bars(t, rows);
+}
+
 static pbStatus take_window(pbTrain *t) {
   const pbTermSet *c = &t->cost, *e = &t->end, *y = &t->success;
   size_t worlds = (size_t)t->lanes, window = (size_t)t->settings.window, rows = worlds * (window + 1);
@@ -182,18 +198,7 @@ static pbStatus take_window(pbTrain *t) {
   PB_TRY(take(t, (size_t)pbPool_Threads(t->pool), sizeof *t->scratch, &t->scratch));
   PB_TRY(take(t, worlds, sizeof *t->fate, &t->fate));
 
-  // rows and orders of samples, what became of each world
-  PB_TRY(take(t, rows, sizeof *t->batch_row, &t->batch_row));
-  PB_TRY(take(t, worlds * window, sizeof *t->order, &t->order));
-  PB_TRY(take(t, worlds, sizeof *t->length, &t->length));
-  PB_TRY(take(t, worlds, sizeof *t->done, &t->done));
-  PB_TRY(take(t, worlds, sizeof *t->ids, &t->ids));
-  PB_TRY(take(t, worlds * window, sizeof *t->ended, &t->ended));
-  PB_TRY(take(t, worlds, sizeof *t->lost, &t->lost));
-
-  PB_TRY(take(t, window + 1, sizeof *t->row_steps, &t->row_steps));
-  for (int k = 0; k <= t->settings.window; k++) t->row_steps[k] = k * t->every;
-  return take_bars(t, rows);
+  return take_orders(t);
 }
 
 static pbStatus take_agreement(pbTrain *t) {
