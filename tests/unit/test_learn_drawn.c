@@ -240,6 +240,31 @@ static void test_parameters(void **state) {
   pbTrain_Destroy(t);
 }
 
+// What a critic sees is what a policy sees: the world that was drawn, in every decision of a window.
+static void test_what_critics_see(void **state) {
+  const char *const policy =
+      "{\"every\": 2, \"observe\": [{\"body_position\": \"hand\", \"components\": [2]}, {\"command\": 2}], \"layers\": "
+      "[{\"dense\": 1}]}";
+  pbTrain *t = begin(*state, policy, COMMANDS ", \"parameters\": [" MASSES "]", "\"method\": \"bptt\", " SMALL, EPISODE);
+  const double *theta;
+  double seen[3], undrawn[3];
+  collect_again(t);
+  assert_int_equal(t->nobs, 3);
+
+  for (int w = 0; w < 5; w++) {
+    for (int k = 0; k <= t->length[w]; k++) {
+      const double *x = pbTrain_Began(t, w, k), *observed = t->observed + (w * (t->settings.window + 1) + k) * t->nobs;
+      pbInput input = pbTrain_Input(t, w, k);
+      good(*state, pbPolicy_Observe(t->model, t->theta, x, &input, t->scratch[0], undrawn));
+      good(*state, pbTrain_ThetaAt(t, w, k, &theta));
+      good(*state, pbPolicy_Observe(t->model, theta, x, &input, t->scratch[0], seen));
+      assert_memory_equal(observed, seen, sizeof seen);
+      assert_true(fabs(seen[0] - undrawn[0]) > 1e-6);
+    }
+  }
+  pbTrain_Destroy(t);
+}
+
 // A drawn number of the policy is not learned; a wide normal law never makes what cannot be.
 static void test_what_is_drawn(void **state) {
   pbTrain *t = begin(*state, MEMORY, LATE, "\"method\": \"bptt\", " SMALL, EPISODE);
@@ -491,6 +516,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_gradients, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_parameters, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_what_critics_see, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_what_is_drawn, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_windows_cut_the_same, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_pushes_act, make_context, drop_context),
