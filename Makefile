@@ -109,7 +109,8 @@ check: check-format check-style
 threads:
 	@tools/setup test
 	@$(MAKE) --no-print-directory configure PRESET=tsan
-	@tools/build tsan hostile_test_threads unit_test_batch unit_test_batch_pack unit_test_batch_policy unit_test_check unit_test_starts unit_test_mpc_shared
+	@tools/build tsan hostile_test_threads \
+	  $(patsubst tests/unit/%.c,unit_%,$(wildcard tests/unit/test_batch*.c)) unit_test_check unit_test_starts unit_test_mpc_shared
 	ctest --preset tsan -R 'hostile/test_threads|unit/test_batch|unit/test_check|unit/test_starts|unit/test_mpc_shared'
 
 # Of 78 pairs of shapes, twice. With PART=memory below valgrind, which sees what is read and was never written: ten times as slow.

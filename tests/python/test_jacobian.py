@@ -288,15 +288,17 @@ def test_thirteen_parameters_cost_half_of_their_differences():
         step[at + np.arange(value.size), np.arange(value.size)] = 1e-6
         moved[name], at = value + step.reshape(count, *value.shape), at + value.size
 
-    def best(work):
-        times = []
-        for _ in range(7):
-            start = time.process_time()
-            work()
-            times.append(time.process_time() - start)
-        return min(times)
-    differences = best(lambda: m.rollout(m.init(), ctrl, params=moved, keep=False, threads=1, outputs=()))
-    assert best(lambda: r.jacobian("state", WIDE, at="all")) < .5 * differences
+    def seconds(work):
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+    jacobian = differences = np.inf
+    for _ in range(60):  # in turns: what else runs on this core is beside both
+        differences = min(differences, seconds(lambda: m.rollout(m.init(), ctrl, params=moved, keep=False, threads=1, outputs=())))
+        jacobian = min(jacobian, seconds(lambda: r.jacobian("state", WIDE, at="all")))
+        if jacobian < .5 * differences:
+            break
+    assert jacobian < .5 * differences
 
 
 def test_jacobians_are_the_differences():
