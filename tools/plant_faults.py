@@ -374,6 +374,8 @@ FAULTS = [
      "policies: cotangents go down the tree before those of observations are there, and again with them"),
     ("src/batch/parameters.c", "  put_part(k->batch, k->pulled, part, k->theta);\n", "", "unit/test_batch_given",
      "batch: on the way back past a new start own values stay those behind it"),
+    ("src/rollout/track.c", "  PB_TRY(set_parameters(r, r->theta_left));\n", "", "unit/test_batch_given",
+     "batch: a state that is left is observed with the parameters of the new start"),
     ("src/learn/worlds.c",
      "if (t->own_size && (k == 0 || !pbTrain_SameOwn(t, w, k))) PB_TRY(pbTrain_ThetaAt(t, w, k, &theta));", "(void)theta;", "unit/test_learn_drawn",
      "training: critics see the worlds of the task, not those that were drawn"),

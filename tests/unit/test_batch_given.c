@@ -19,7 +19,8 @@ static const char scene[] =
     "<body name='arm' pos='1 0 1'><joint name='swing' axis='0 1 0' damping='.1' range='-1 .02' limited='true'/>"
     "<geom type='capsule' size='.03' fromto='0 0 0 .4 0 .1'/>"
     "<body name='hand' pos='.4 0 .1'><joint name='wrist' axis='0 1 0'/><geom type='capsule' size='.02' fromto='0 0 0 .3 0 0'/>"
-    "<site name='end' pos='.3 0 0'/></body></body></worldbody><sensor><framepos objtype='site' objname='end'/></sensor></mujoco>";
+    "<site name='end' pos='.3 0 0'/></body></body></worldbody><sensor><framepos objtype='site' objname='end'/><accelerometer "
+    "site='end'/></sensor></mujoco>";
 
 enum { W = 6, T = 12, PARTS = 3 };
 static const int bounds[PARTS + 1] = {0, 5, 6, T};
