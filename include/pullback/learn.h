@@ -56,6 +56,7 @@ typedef struct pbTrainRow {
   double dropped;  // worlds that diverged in the update, and were left out of it
   double length;   // s, mean of the evaluation's episodes up to their end; NaN
   double success;  // share of them that were a success; NaN where nothing says what is one
+  double mixed;    // share of the likelihood ratio in the update's gradient; NaN where it is not mixed in
 } pbTrainRow;
 enum { PB_TRAIN_COLUMNS = sizeof(pbTrainRow) / sizeof(double) };
 PB_API const char *pbTrainRow_Name(int column);  // "update", "robot_steps", "loss", ...; NULL behind the last

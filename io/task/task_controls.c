@@ -263,6 +263,37 @@ pbStatus pbTask_RecordControls(pbTaskReader *r, pbTrajectory *tr) {
   return tr->delay_slope ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a variable");
 }
 
+// ---- of a training ----------------------------------------------------------------------------------------------------
+// Numbers, in lists of lists, that are all zero.
+static bool is_zero(const json_t *value) {
+  if (!json_is_array(value)) return json_is_number(value) && json_number_value(value) == 0;
+
+  for (size_t i = 0; i < json_array_size(value); i++) {
+    if (!is_zero(json_array_get(value, i))) return false;
+  }
+
+  return true;
+}
+
+// In a training the policy alone acts, and noise: controls that the file adds in other commands would change what it learns from.
+static pbStatus check_controls(pbTaskReader *r, const json_t *object) {
+  const json_t *controls = json_object_get(object, "controls");
+  if (json_object_get(object, "states"))
+    return pbTaskReader_FailAt(r, "states", "a training has none: its episodes begin with \"init\", and run");
+  if (!controls || is_zero(controls)) return pb_ok;
+
+  return pbTaskReader_FailAt(r, "controls", "a training has none: its policy acts alone; expected zeros, or nothing");
+}
+
+pbStatus pbTask_RefuseControls(pbTaskReader *r, const json_t *root) {
+  const json_t *list = json_object_get(root, "trajectories"), *own;
+  size_t i;
+  PB_TRY(check_controls(r, root));
+
+  json_array_foreach(list, i, own) PB_TRY(check_controls(r, own));
+  return pb_ok;
+}
+
 void pbTaskControls_Free(pbContext *ctx, pbTaskControls *c) {
   pbContext_Free(ctx, c->data);
   pbRecorded_Destroy(ctx, c->recorded);

@@ -166,6 +166,8 @@ void pbTask_LookBack(const pbTaskReader *r, pbTrajectory *tr);
 void pbTaskControls_Free(pbContext *ctx, pbTaskControls *c);
 // They are a recording from here on, whose delay varies.
 PB_NODISCARD pbStatus pbTask_RecordControls(pbTaskReader *r, pbTrajectory *tr);
+// Of a training: neither it nor one of its trajectories has controls, but for zeros, or states.
+PB_NODISCARD pbStatus pbTask_RefuseControls(pbTaskReader *r, const json_t *root);
 // Of a trajectory with recorded controls: pb_bad_input for a delay with which no step sees more than their first sample.
 PB_NODISCARD pbStatus pbTask_CheckControlDelay(pbTaskReader *r, const pbTrajectory *tr, double delay);
 // Inputs of every so many steps are none of a run's.

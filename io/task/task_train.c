@@ -22,6 +22,7 @@ static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
                                        COUNT("updates", updates, 1, 10000000),
                                        COUNT("worlds", worlds, 1, 1000000),
                                        PB_KEY_PART("window"),
+                                       PB_KEY("mix", Bool, pbTrainSettings, mix),
                                        NUMBER("discount", discount, 0, 1),
                                        NUMBER("lambda", lambda, 0, 1),
                                        NUMBER("rate", rate, 1e-12, 100),
@@ -321,11 +322,15 @@ static pbStatus read_method(pbTaskReader *r, const json_t *object, pbTrainMethod
 }
 
 // The density of an action is that of the noise about what the network puts out: nothing may stand between.
-static pbStatus check_samples(pbTaskReader *r) {
+static pbStatus check_samples(pbTaskReader *r, const pbTrainSettings *s) {
   const pbPolicyModel *p = r->model->policy;
   bool plain = !p->act && !p->memory && !p->reaches[pb_outputForce] && !p->reaches[pb_outputWrench];
-  return plain ? pb_ok
-               : pbTaskReader_FailAt(r, "method", "ppo needs a policy without memory and \"act\" whose outputs are controls");
+  const char *who = s->mix ? "mix" : "ppo";
+  if (!(s->noise > 0 && s->last_noise > 0))
+    return pbTaskReader_FailAt(r, "noise", "%s learns from the noise alone: expected a positive number", who);
+  if (plain) return pb_ok;
+
+  return pbTaskReader_FailAt(r, "method", "%s needs a policy without memory and \"act\" whose outputs are controls", who);
 }
 
 // Keys of some methods, which others would take no notice of.
@@ -335,6 +340,7 @@ static pbStatus check_keys(pbTaskReader *r, const json_t *object, pbTrainMethod 
     unsigned methods;
   } of[] = {{"ratio", 1u << pb_trainPpo},
             {"rounds", 1u << pb_trainPpo},
+            {"mix", 1u << pb_trainShac},
             {"batches", 1u << pb_trainPpo},
             {"sigma", 1u << pb_trainEs | 1u << pb_trainSepCma},
             {"population", 1u << pb_trainEs | 1u << pb_trainSepCma}};
@@ -390,10 +396,7 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   PB_TRY(pbTaskReader_Fill(r, object, train_keys, &t->settings));
   PB_TRY(read_window(r, object, t));
   if (t->settings.last_noise < 0) t->settings.last_noise = t->settings.noise;
-  if (method == pb_trainPpo && !(t->settings.noise > 0 && t->settings.last_noise > 0))
-    return pbTaskReader_FailAt(r, "noise", "ppo learns from the noise alone: expected a positive number");
-
-  if (method == pb_trainPpo) PB_TRY(check_samples(r));
+  if (method == pb_trainPpo || t->settings.mix) PB_TRY(check_samples(r, &t->settings));
   if (evaluate) {
     pbTaskReader_Enter(r, "evaluate");
     PB_TRY(pbTaskReader_Fill(r, evaluate, evaluate_keys, &t->settings));
@@ -588,37 +591,6 @@ static pbStatus check_drawn(pbTaskReader *r, const pbTrain *t) {
   return pb_ok;
 }
 
-// ---- controls ---------------------------------------------------------------------------------------------------------
-// Numbers, in lists of lists, that are all zero.
-static bool is_zero(const json_t *value) {
-  if (!json_is_array(value)) return json_is_number(value) && json_number_value(value) == 0;
-
-  for (size_t i = 0; i < json_array_size(value); i++) {
-    if (!is_zero(json_array_get(value, i))) return false;
-  }
-
-  return true;
-}
-
-// In a training the policy alone acts, and noise: controls that the file adds in other commands would change what it learns from.
-static pbStatus check_controls(pbTaskReader *r, const json_t *object) {
-  const json_t *controls = json_object_get(object, "controls");
-  if (json_object_get(object, "states"))
-    return pbTaskReader_FailAt(r, "states", "a training has none: its episodes begin with \"init\", and run");
-  if (!controls || is_zero(controls)) return pb_ok;
-
-  return pbTaskReader_FailAt(r, "controls", "a training has none: its policy acts alone; expected zeros, or nothing");
-}
-
-static pbStatus check_all_controls(pbTaskReader *r, const json_t *root) {
-  const json_t *list = json_object_get(root, "trajectories"), *own;
-  size_t i;
-  PB_TRY(check_controls(r, root));
-
-  json_array_foreach(list, i, own) PB_TRY(check_controls(r, own));
-  return pb_ok;
-}
-
 // ---- the whole --------------------------------------------------------------------------------------------------------
 static pbStatus read_learning(pbTaskReader *r, const json_t *root, pbTrain *t) {
   PB_TRY(read_terms(r, json_object_get(root, "loss"), "loss", &t->cost));
@@ -657,7 +629,7 @@ static pbStatus read_training(pbTaskReader *r, const json_t *root, pbTask *task)
   PB_TRY(pbTask_ReadMode(r, root, task));
 
   // starts of the episodes: no steps, no variables
-  PB_TRY(check_all_controls(r, root));
+  PB_TRY(pbTask_RefuseControls(r, root));
   r->run = true;
   PB_TRY(pbTask_ReadTrajectories(r, root, task));
   if (!pbModel_PolicyInfo(task->model, &info) || !pbPolicy_Text(task->model))

@@ -21,7 +21,8 @@ static const char *const titles[PB_TRAIN_COLUMNS] = {[2] = "loss a decision, mea
                                                      [WINDOW] = "window in use, decisions",
                                                      [DROPPED] = "worlds that diverged",
                                                      [10] = "s up to their end, mean",
-                                                     [11] = "share of them that are a success"};
+                                                     [11] = "share of them that are a success",
+                                                     [12] = "share of the likelihood ratio in the gradient"};
 
 // ---- curves -----------------------------------------------------------------------------------------------------------
 static bool windows_change(const pbTrain *train) {

@@ -126,7 +126,12 @@ static void draw_places(pbTrain *t) {
   }
 }
 
-static double *numbers_of(const pbTrain *t, int world, int level) {
+void pbTrain_AddPlace(const pbLearnAgreement *a, size_t i, double g, double *numbers) {
+  if (a->place[i] >= 0) numbers[a->place[i]] += g;
+  else numbers[-1 - a->place[i]] -= g;
+}
+
+double *pbTrain_NumbersOf(const pbTrain *t, int world, int level) {
   const pbLearnAgreement *a = &t->agreement;
   return a->numbers + ((size_t)world * (size_t)a->levels + (size_t)level) * a->places;
 }
@@ -135,13 +140,9 @@ static double *numbers_of(const pbTrain *t, int world, int level) {
 static void note_world(void *user, int world, int mark, const double *theta_bar) {
   const pbTrain *t = user;
   const pbLearnAgreement *a = &t->agreement;
-  double *to = numbers_of(t, world, a->levels - 1 - mark);
+  double *to = pbTrain_NumbersOf(t, world, a->levels - 1 - mark);
 
-  for (size_t i = 0; i < t->unknowns; i++) {
-    double g = theta_bar[t->unknown[i]];
-    if (a->place[i] >= 0) to[a->place[i]] += g;
-    else to[-1 - a->place[i]] -= g;
-  }
+  for (size_t i = 0; i < t->unknowns; i++) pbTrain_AddPlace(a, i, theta_bar[t->unknown[i]], to);
 }
 
 pbPullMarks pbTrain_Marks(pbTrain *t) {
@@ -175,7 +176,7 @@ void pbTrain_Agree(pbTrain *t) {
     double *e = a->estimate + 2 * level;
     int count = 0;
     for (int w = 0; w < t->settings.worlds; w++) {
-      if (t->length[w] > 0) a->row[count++] = numbers_of(t, w, level);
+      if (t->length[w] > 0) a->row[count++] = pbTrain_NumbersOf(t, w, level);
     }
 
     // old ones fade, whether or not there is a new one
@@ -186,7 +187,7 @@ void pbTrain_Agree(pbTrain *t) {
     e[0] += (1 - memory) * q;
     e[1] += 1 - memory;
   }
-  if (!a->trial) return;
+  if (!a->trial || t->settings.mix) return;
 
   // What is on trial counts by what of it is signal: the best factor of a noisy gradient (Wiener)
   double share = agreement_of(t, a->first);

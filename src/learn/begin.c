@@ -207,8 +207,12 @@ static pbStatus take_agreement(pbTrain *t) {
   a->places = pbTrain_Places(t);
   PB_TRY(take(t, t->unknowns, sizeof *a->place, &a->place));
   PB_TRY(take(t, worlds, sizeof *a->row, &a->row));
+  PB_TRY(reals(t, worlds * (size_t)a->levels * a->places, &a->numbers));
+  if (!t->settings.mix) return pb_ok;
 
-  return reals(t, worlds * (size_t)a->levels * a->places, &a->numbers);
+  PB_TRY(reals(t, t->unknowns, &t->mix.bar));
+  PB_TRY(take(t, worlds, sizeof *t->mix.row, &t->mix.row));
+  return reals(t, worlds * a->places, &t->mix.numbers);
 }
 
 // ---- batches, networks ------------------------------------------------------------------------------------------------
@@ -237,9 +241,11 @@ static pbStatus create_heads(pbTrain *t) {
     PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->critic_single), worlds * row, &t->head_fit));
   }
   if (t->before) PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->before), row, &t->head_before));
-  if (t->settings.method != pb_trainPpo) return pb_ok;
+  int columns = 0;  // the policy's alone, where it learns from samples
+  if (t->settings.method == pb_trainPpo) columns = worlds * t->settings.window;
+  else if (t->settings.mix) columns = t->settings.window;
 
-  return pbHead_Create(t->ctx, t->pool, t->model->policy->decide, worlds * t->settings.window, &t->head_policy);
+  return columns ? pbHead_Create(t->ctx, t->pool, t->model->policy->decide, columns, &t->head_policy) : pb_ok;
 }
 
 static pbStatus find_drawn(pbTrain *t) {

@@ -52,11 +52,6 @@ static void standardize(pbTrain *t, int count) {
   for (int i = 0; i < count; i++) t->advantage[t->order[i]] = (t->advantage[t->order[i]] - mean) / (sqrt(square) + 1e-8);
 }
 
-static const double *noise_of(const pbTrain *t, int decision) {
-  size_t w = (size_t)(decision / t->settings.window), k = (size_t)(decision % t->settings.window);
-  return t->ctrl + (w * (size_t)t->steps + k * (size_t)t->every) * (size_t)t->nu;
-}
-
 // What the policy put out at each decision before the first step of the update.
 static pbStatus remember_means(pbTrain *t, int count) {
   pbHead *head = &t->head_policy;
@@ -74,7 +69,7 @@ static pbStatus remember_means(pbTrain *t, int count) {
 static double away(const pbTrain *t, int decision, int k, double out) {
   const pbOutputTarget *to = &t->model->policy->target[k];
   const double *old = t->mean + (size_t)decision * (size_t)t->head_policy.f->outputs;
-  return noise_of(t, decision)[to->index] - to->scale * (out - old[k]);
+  return pbTrain_NoiseOf(t, decision)[to->index] - to->scale * (out - old[k]);
 }
 
 // Derivative of the cost's max (r A, clip (r) A), r the ratio of densities now and before, by the outputs of one column.
@@ -92,7 +87,7 @@ static void pull_column(const Samples *s, int decision, const double *out, doubl
   double exponent = 0, advantage = t->advantage[decision], variance = s->deviation * s->deviation;
 
   for (int k = 0; k < head->f->outputs; k++) {
-    double before = noise_of(t, decision)[target[k].index], now = away(t, decision, k, out[k * stride]);
+    double before = pbTrain_NoiseOf(t, decision)[target[k].index], now = away(t, decision, k, out[k * stride]);
     exponent += 0.5 * (before * before - now * now) / variance;
   }
 
@@ -111,8 +106,7 @@ static void pull_samples(void *user, int first, int count, const double *out, do
 
 static pbStatus fit_policy(pbTrain *t, const int *order, int count, double *norm) {
   pbHead *head = &t->head_policy;
-  const pbTrainSettings *s = &t->settings;
-  Samples samples = {t, order, count, s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t)};
+  Samples samples = {t, order, count, pbTrain_Deviation(t)};
   for (int i = 0; i < count; i++) t->batch_row[i] = pbTrain_Observation(t, order[i]);
   PB_TRY(pbHead_Fit(t, head, t->theta + t->model->policy->theta, t->batch_row, count, pull_samples, &samples));
 

@@ -16,6 +16,7 @@ static pbStatus update_gradient(pbTrain *t, bool critic, pbTrainRow *row) {
   PB_TRY(pbTrain_Observe(t));
   PB_TRY(pbTrain_Gradient(t, critic));
   pbTrain_Agree(t);
+  if (t->settings.mix) PB_TRY(pbTrain_Mix(t));
   row->cost = pbTrain_MeanCost(t);
   row->dropped = t->dropped;
   row->norm = pbTrain_Adam(t);
@@ -196,6 +197,7 @@ static pbStatus one_update(pbTrain *t) {
   }
   row.steps = t->now->steps;
   row.agreement = pbTrain_Agreement(t);
+  row.mixed = t->settings.mix ? t->mix.share : NAN;
   row.window = t->search ? NAN : t->agreement.level[(int)t->now->level];
   t->last_cost = row.cost;
   t->rows[(int)t->now->update] = row;

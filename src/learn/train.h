@@ -13,6 +13,7 @@ typedef struct pbTrainSettings {
   int updates, worlds, window;  // window: decisions, of the update at hand where it follows the agreement
   int most, least;              // then it lies between these
   double agree;                 // and is the longest whose gradients agree so well; 0: the window is fixed
+  bool mix;                     // with the gradient of the likelihood ratio
   double episode;               // s
   double discount, lambda;      // of a decision; of the critic's targets
   double rate, last_rate;       // of Adam, falling linearly from the first to the last update
@@ -110,6 +111,13 @@ typedef struct pbLearnAgreement {      // of the gradients of worlds: src/learn/
   double *estimate;    // (levels, 2): fading sums of similarities and of weights
 } pbLearnAgreement;
 
+// Of the likelihood ratio (src/learn/mix.c): its gradient (unknowns), that of each world in places (worlds, places), its share.
+typedef struct pbLearnMix {
+  double *bar, *numbers;
+  const double **row;  // (worlds)
+  double share;
+} pbLearnMix;
+
 struct pbTrain {
   pbContext *ctx;
   pbTask *task;  // model, parameters, start; the training's own
@@ -174,6 +182,7 @@ struct pbTrain {
 
   // of one window
   pbLearnAgreement agreement;
+  pbLearnMix mix;
   double *ctrl, *row_states, *row_sensor, *row_xpos, *row_site;  // (worlds, steps, nu), (worlds, window + 1, width)
   double *trial_command, *command_steps;                         // (lanes, commands), (lanes, steps, commands)
   double *pose_pos, *pose_quat;                                  // (lanes, steps, nmocap, 3) and 4; NULL: the model's
@@ -238,6 +247,8 @@ int pbTrain_FirstAge(const pbTrain *t, int w);
 // What acts in the window to come beside controls: commands, and paths of mocap bodies.
 void pbTrain_Prepare(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
+double pbTrain_Deviation(const pbTrain *t);                     // of the exploration's noise, now
+const double *pbTrain_NoiseOf(const pbTrain *t, int decision);  // nu: what it added to the controls of a decision
 // pb_not_finite, with the reason: no world of the batch has a finite loss.
 PB_NODISCARD pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch);
 double pbTrain_Cost(pbTrain *t, int w, int k, bool pull);  // of decision k of world w
@@ -302,8 +313,15 @@ size_t pbTrain_Places(const pbTrain *t);
 pbPullMarks pbTrain_Marks(pbTrain *t);       // for a pullback
 void pbTrain_Agree(pbTrain *t);              // after it
 double pbTrain_Agreement(const pbTrain *t);  // -1 .. 1, of the window in use; NAN: nothing is known
+double *pbTrain_NumbersOf(const pbTrain *t, int world, int level);
+void pbTrain_AddPlace(const pbLearnAgreement *a, size_t i, double g, double *numbers);  // g: of unknown i
 // Mean similarity q of `count` vectors, -1/(count - 1) .. 1; NAN of one, or of zeros.
 double pbTrain_Similarity(const double *const *gradient, int count, size_t size);
+
+// ---- mix.c: the gradient by samples alone, and the mean of both with the least variance
+PB_NODISCARD pbStatus pbTrain_Mix(pbTrain *t);  // after pbTrain_Gradient
+// The share of the second of two estimates, from `count` vectors of each: 0 .. 1; NAN where nothing is known.
+double pbTrain_MixShare(const double *const *physics, const double *const *samples, int count, size_t size);
 
 // ---- noise.c: how far gradients reach within a window, from where worlds are now. Writes over the window's inputs alone.
 PB_NODISCARD pbStatus pbTrain_Noise(pbTrain *t, pbTrainResult *result);

@@ -77,10 +77,15 @@ static bool judge(pbTrain *t, int w, int k, long steps, bool there) {
 // ---- windows ----------------------------------------------------------------------------------------------------------
 static bool soft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
 
+double pbTrain_Deviation(const pbTrain *t) {
+  const pbTrainSettings *s = &t->settings;
+  return s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t);
+}
+
 // Exploration: a draw for each decision, held through it.
 static void draw_noise(pbTrain *t) {
   const pbTrainSettings *s = &t->settings;
-  double deviation = s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t);
+  double deviation = pbTrain_Deviation(t);
 
   for (int w = 0; w < s->worlds; w++) {
     pbRng rng = pbRng_Seed(pbTrain_Draw(t, pb_drawNoise, (uint64_t)t->now->update, (uint64_t)w));
@@ -91,6 +96,11 @@ static void draw_noise(pbTrain *t) {
       for (int j = 1; j < t->every; j++) memcpy(first + j * t->nu, first, (size_t)t->nu * sizeof *first);
     }
   }
+}
+
+const double *pbTrain_NoiseOf(const pbTrain *t, int decision) {
+  size_t w = (size_t)(decision / t->settings.window), k = (size_t)(decision % t->settings.window);
+  return t->ctrl + (w * (size_t)t->steps + k * (size_t)t->every) * (size_t)t->nu;
 }
 
 static pbBatchOutput outputs(pbTrain *t) {

@@ -22,6 +22,15 @@
   "<mujoco><option timestep='0.01'/><worldbody><body name='arm'><joint name='swing' axis='0 1 0' damping='.02'/><geom "      \
   "type='capsule' size='.05' fromto='0 0 0 0 0 -.4' mass='1'/><site name='tip' pos='0 0 -.4'/></body></worldbody><actuator>" \
   "<motor name='motor' joint='swing' gear='2'/></actuator></mujoco>"
+// Three links without dampers fall over one another: small moves grow on their way.
+#define LINKS                                                                                                                 \
+  "<mujoco><option timestep='0.01'/><default><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.3' contype='0' "             \
+  "conaffinity='0'/></default><worldbody>"                                                                                    \
+  "<body name='arm'><joint name='swing' axis='0 1 0'/><geom/><body pos='0 0 -.3'><joint axis='0 1 0'/><geom/><body pos='0 0 " \
+  "-.3'><joint axis='0 1 0'/><geom/>"                                                                                         \
+  "<site name='tip' pos='0 0 -.3'/></body></body></body></worldbody><actuator><motor name='motor' joint='swing' "             \
+  "gear='2'/></actuator></mujoco>"
+static const char *model = ARM;
 #define POLICY                                                                                                            \
   "{\"every\": 2, \"observe\": [{\"site_rotation\": \"tip\", \"components\": [0, 2]}, {\"qvel\": true, \"scale\": 0.2}, " \
   "{\"last\": true}], \"layers\": [{\"normalize\": true}, {\"dense\": 6, \"activation\": \"elu\"}, {\"dense\": 1, "       \
@@ -32,7 +41,7 @@ static pbTrain *load(pbContext *ctx, const char *train, const char *episode, con
   char text[4000], path[] = "/tmp/pullback-agree-XXXXXX";
   pbTrain *t;
   int file = mkstemp(path);
-  snprintf(text, sizeof text, "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, \"train\": {%s}, \"episode\": {%s}}", ARM,
+  snprintf(text, sizeof text, "{\"model\": \"%s\", \"policy\": %s, \"loss\": %s, \"train\": {%s}, \"episode\": {%s}}", model,
            POLICY, LOSS, train, episode);
   assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
   close(file);
@@ -213,7 +222,7 @@ static Ending run(pbContext *ctx, const char *train, int threads, int piece) {
     pbTrainOptions options = {.threads = threads, .state_file = file, .resume = true, .updates = k * piece};
     pbTrainResult result;
     good(ctx, pbTrain_Run(t, &options, &result));
-    bool whole = t->now->decisions >= (double)t->settings.updates * t->settings.most;
+    bool whole = t->now->decisions >= pbTrain_Decisions(t, t->settings.updates);
     Ending e = {pbTrain_RowCount(t), NULL, NULL, pbModel_ParamSize(pbTrain_Model(t))};
     if (whole) {
       e.row = malloc((size_t)e.rows * sizeof *e.row);
@@ -307,6 +316,150 @@ static void test_rule(void **state) {
   pbTrain_Destroy(t);
 }
 
+// ---- the likelihood ratio -----------------------------------------------------------------------------------------------
+// The share that is least on a grid, and what happens to estimates that are alike, constant or none.
+static void test_share(void **state) {
+  (void)state;
+  enum { worlds = 9, size = 6 };
+  double g[2][worlds][size];
+  const double *row[2][worlds];
+  pbRng rng = pbRng_Seed(8);
+
+  for (int round = 0; round < 20; round++) {
+    for (int w = 0; w < worlds; w++) {
+      for (int i = 0; i < size; i++) {
+        double common = pbRng_Normal(&rng);
+        g[0][w][i] = (round % 4 * 0.6 + 0.1) * pbRng_Normal(&rng) + common;
+        g[1][w][i] = pbRng_Normal(&rng) + round % 3 * 0.4 * common;
+      }
+      row[0][w] = g[0][w];
+      row[1][w] = g[1][w];
+    }
+
+    double least = INFINITY, best = 0;
+    for (int step = 0; step <= 2000; step++) {
+      double p = step / 2000., variance = 0;
+      for (int i = 0; i < size; i++) {
+        double sum = 0, square = 0;
+        for (int w = 0; w < worlds; w++) {
+          double x = (1 - p) * g[0][w][i] + p * g[1][w][i];
+          sum += x;
+          square += x * x;
+        }
+        variance += square - sum * sum / worlds;
+      }
+      if (variance < least) best = p;
+      least = fmin(least, variance);
+    }
+    assert_true(fabs(pbTrain_MixShare(row[0], row[1], worlds, size) - best) <= 5e-4 + 1e-9);
+  }
+
+  g[0][2][1] = INFINITY;
+  assert_true(pbTrain_MixShare(row[0], row[1], worlds, size) == 1 && pbTrain_MixShare(row[1], row[0], worlds, size) == 0);
+  for (int w = 0; w < worlds; w++) row[0][w] = g[1][0];
+  assert_true(pbTrain_MixShare(row[0], row[1], worlds, size) < 1e-12 &&
+              pbTrain_MixShare(row[1], row[0], worlds, size) > 1 - 1e-12);
+}
+
+#define MIX(window, discount)                                                                                            \
+  "\"method\": \"shac\", \"worlds\": 64, \"mix\": true, \"window\": " window ", \"noise\": 0.7, \"discount\": " discount \
+  ", \"critic\": {\"rounds\": 2}"
+
+// Both are estimates of one gradient: their means over many draws of the noise, from the same states at the same weights.
+static void check_means(pbContext *ctx, const char *episode) {
+  enum { rounds = 2500 };
+  pbTrain *t = load(ctx, MIX("3", "0.9"), episode, NULL);
+  begin(t, 2);
+  size_t n = t->unknowns;
+  double *sums = calloc(4 * n, sizeof *sums), *share = sums + 3 * n, apart = 0, size = 0, error = 0;
+
+  for (int round = 0; round < rounds; round++) {
+    t->now->update = round;
+    collect(t, true);
+    for (size_t i = 0; i < n; i++) share[i] = t->theta_bar[t->unknown[i]];
+    good(ctx, pbTrain_Mix(t));
+    for (size_t i = 0; i < n; i++) {
+      double off = t->mix.bar[i] - share[i];
+      sums[i] += share[i] / rounds;
+      sums[n + i] += off / rounds;
+      sums[2 * n + i] += off * off / rounds;
+      double mixed = (1 - t->mix.share) * share[i] + t->mix.share * t->mix.bar[i];
+      assert_true(fabs(t->theta_bar[t->unknown[i]] - mixed) < 1e-12 * (1 + fabs(mixed)));
+    }
+  }
+
+  for (size_t i = 0; i < n; i++) {
+    size += sums[i] * sums[i];
+    apart += sums[n + i] * sums[n + i];
+    error += (sums[2 * n + i] - sums[n + i] * sums[n + i]) / rounds;
+  }
+  // what is expected of chance alone is `error`; it is less than a fifth of the gradient
+  if (!(apart < 2.5 * error && error < 0.03 * size))
+    fail_msg("apart %g, by chance %g, of %g", sqrt(apart), sqrt(error), sqrt(size));
+  free(sums);
+  pbTrain_Destroy(t);
+}
+
+static double value_of(pbTrain *t, size_t row) {
+  const double *seen = t->observed + row * (size_t)t->nobs;
+  good(t->ctx, pbHead_Forward(t, &t->head_fit, t->critic_slow, &seen, 1));
+  return t->head_fit.out[0];
+}
+
+// What decisions weigh, each by a sum of its own over what followed in its episode.
+static void check_weights(pbContext *ctx) {
+  pbTrain *t = load(ctx, MIX("7", "0.9"), ENDING, NULL);
+  int ends = 0, decisions = 0;
+  begin(t, 1);
+  collect(t, true);
+  good(ctx, pbTrain_Mix(t));
+  for (int w = 0; w < 64; w++) decisions += t->length[w];
+
+  for (int w = 0; w < 64; w++) {
+    double factor = 1. / decisions;
+    for (int k = 0; k < t->length[w]; k++) {
+      double sum = -value_of(t, (size_t)w * 8 + (size_t)k), discount = 1;
+      int j = k;
+      do {
+        sum += discount * t->costs[w * 7 + j];
+        discount *= 0.9;
+      } while (!pbTrain_Ended(t, w, j) && ++j < t->length[w]);
+      if (j == t->length[w]) sum += discount * value_of(t, (size_t)w * 8 + (size_t)j);
+      if (!(fabs(t->advantage[w * 7 + k] - factor * sum) < 1e-6 / decisions)) fail_msg("world %d, decision %d", w, k);
+      ends += pbTrain_Ended(t, w, k);
+      factor = pbTrain_Ended(t, w, k) ? 1. / decisions : factor * 0.9;
+    }
+  }
+  assert_true(ends > 20);
+  pbTrain_Destroy(t);
+}
+
+// An end that decisions have a part in is what the physics' gradient does not see: means are compared without.
+static void test_means(void **state) {
+  check_means(*state, SPREAD);
+  check_weights(*state);
+}
+
+// Smooth physics has nothing to gain by it; where the gradient is noise, it is nearly all.
+static void test_mixed(void **state) {
+  Ending a = run(*state, MIX("4", "0.9") ", \"updates\": 8", 1, 0), b = run(*state, MIX("4", "0.9") ", \"updates\": 8", 2, 3);
+  assert_memory_equal(a.row, b.row, (size_t)a.rows * sizeof *a.row);
+  assert_memory_equal(a.theta, b.theta, a.count * sizeof *a.theta);
+  for (int k = 0; k < a.rows; k++) assert_true(a.row[k].mixed >= 0 && a.row[k].mixed < 0.2);
+  free(a.row);
+  free(b.row);
+  free(a.theta);
+  free(b.theta);
+
+  model = LINKS;
+  pbTrainResult result;
+  pbTrain *wild = load(*state, MIX("300", "1") ", \"updates\": 4", SPREAD, NULL);
+  good(*state, pbTrain_Run(wild, &none, &result));
+  for (int k = 0; k < 4; k++) assert_true(pbTrain_Rows(wild)[k].mixed > 0.9 && pbTrain_Rows(wild)[k].mixed <= 1);
+  pbTrain_Destroy(wild);
+  model = ARM;
+}
+
 // ---- mistakes ---------------------------------------------------------------------------------------------------------
 static void test_mistakes(void **state) {
   static const struct {
@@ -322,6 +475,11 @@ static void test_mistakes(void **state) {
       {"\"method\": \"ppo\", \"window\": {}", "train.window: method \"ppo\" has no gradients that could agree"},
       {"\"method\": \"es\", \"window\": {}", "train.window: method \"es\" has no gradients that could agree"},
       {"\"method\": \"bptt\", \"worlds\": 1, \"window\": {}", "train.window: one world agrees with none"},
+      {"\"method\": \"shac\", \"mix\": 1", "train.mix: expected true or false"},
+      {"\"method\": \"shac\", \"mix\": true, \"noise\": 0", "train.noise: mix learns from the noise alone"},
+      {"\"method\": \"shac\", \"mix\": true, \"last_noise\": 0", "train.noise: mix learns from the noise alone"},
+      {"\"method\": \"bptt\", \"mix\": true", "train.mix: method \"bptt\" has none"},
+      {"\"method\": \"ppo\", \"mix\": true", "train.mix: method \"ppo\" has none"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) load(*state, cases[i].train, SPREAD, cases[i].words);
 
@@ -342,6 +500,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_batches, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_windows_follow, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_rule, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_share, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_means, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_mixed, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_mistakes, make_context, drop_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
