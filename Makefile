@@ -7,7 +7,7 @@ PROGRAM := $(BUILD)/pullback
 PYTHON := build/venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-whole-body bench-sparse bench-products bench-sweep bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx bench-sysid bench-crocoddyl bench-windows bench-atari fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room draw
+.PHONY: help setup check build build-extension configure build-tests build-cases demo first-hour test unit oracle golden check-style threads validate validate-quick check-all bench bench-contacts bench-whole-body bench-sparse bench-products bench-sweep bench-loop bench-elementary bench-batch bench-energy bench-deform bench-load bench-python bench-mjx bench-sysid bench-crocoddyl bench-windows bench-training bench-atari fuzz check-format format tidy coverage faults mutate sweep-certificate check-robots poses bits python-env wheel check-python docs check-docs install clean check-deform check-rounding check-recipes ties failing-world bench-room draw
 
 help:
 	@echo 'make setup          install what the program, its tests and the demo need [FOR="test bench fuzz format tidy": for these]'
@@ -36,7 +36,8 @@ help:
 	@echo 'make bench-mjx      the gradient of a humanoid beside MJX, which has an environment of its own (minutes to compile)'
 	@echo 'make bench-sysid    parameters of a real acrobot found here and by mujoco.sysid, which has an environment of its own'
 	@echo 'make bench-crocoddyl  plans by iLQR beside Crocoddyl, which has an environment of its own: the same problems, steps and costs, time to the same answer'
-	@echo 'make bench-windows  windows of trainings that follow the agreement of gradients, beside fixed ones at equal decisions [WORDS="ant 0"]'
+	@echo 'make bench-windows  windows of trainings that follow the agreement of gradients, beside fixed ones at equal decisions [WORDS="task=ant seed=0"]'
+	@echo 'make bench-training what trainings reach within how many decisions, beside published figures; goes on after a kill [WORDS="task=ant seed=0,1"]'
 	@echo 'make bench-atari    the player of examples/breakout in the Breakout of ale-py, which has an environment of its own'
 	@echo 'make bench-whole-body  a published humanoid under pushes: plans by iLQR beside the same with differences of steps by MuJoCo, which has its model in an environment of its own'
 	@echo 'make bench-energy   a Hessian from a formula: interpreted, as C, by dual numbers'
@@ -223,10 +224,11 @@ bench-whole-body: build
 	@PYTHONPATH=$(BUILD)/python $(PYTHON) bench/whole_body.py
 	@PYTHONPATH=$(BUILD)/python $(PYTHON) bench/backflip.py
 
-# Crocoddyl's threads are those of OpenMP; -P: the script has the name of the package.
-bench-windows: build
-	@build/venv/bin/python bench/windows.py $(WORDS)
+# Gymnasium's models, and its own reward on our physics, are in the environment of the frameworks.
+bench-windows bench-training: python-env build
+	@build/frameworks/bin/python bench/$(@:bench-%=%).py $(WORDS)
 
+# Crocoddyl's threads are those of OpenMP; -P: the script has the name of the package.
 bench-crocoddyl: build
 	@tools/setup crocoddyl
 	@cmake $(BUILD) -DPULLBACK_BENCH=ON -DPULLBACK_PYTHON=ON >/dev/null && tools/build $(PRESET) bench_ilqr pullback_core
