@@ -123,7 +123,7 @@ def settings(task, method, window, decisions, evaluations):
 
 
 def learn(name, method, seed, decisions, window=None, evaluations=20):
-    """One training, which goes on where it was; what it has done is done. window: None is the task's own. Progress is in a log.
+    """One training, which goes on where it was; what it has done is done. window: None is the task's own. What it says is in a log.
 
     Returns {"decisions", "seconds" (of the processor, since it was last begun), "best" (told), "first" (decisions of the best
     evaluation), "agreement" (median over the updates), "window" (of an automatic one the share of the decisions of each), "path"}."""
