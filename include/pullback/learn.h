@@ -57,6 +57,9 @@ typedef struct pbTrainRow {
   double length;   // s, mean of the evaluation's episodes up to their end; NaN
   double success;  // share of them that were a success; NaN where nothing says what is one
   double mixed;    // share of the likelihood ratio in the update's gradient; NaN where it is not mixed in
+  // Mean over the outputs of the deviation before the squash; entropy of a decision, mean over the worlds, and what it counts in
+  // costs; NaN where the policy does not explore (docs/policies.md#exploration), or without "entropy".
+  double deviation, entropy, temperature;
 } pbTrainRow;
 enum { PB_TRAIN_COLUMNS = sizeof(pbTrainRow) / sizeof(double) };
 PB_API const char *pbTrainRow_Name(int column);  // "update", "robot_steps", "loss", ...; NULL behind the last

@@ -11,7 +11,10 @@ double pbTrain_Rate(const pbTrain *t) { return 1 + (t->settings.last_rate - 1) *
 
 double pbTrain_Adam(pbTrain *t) {
   pbLearnAdam adam = {t->unknowns, t->unknown, t->adam_m, t->adam_v, &t->now->adam};
-  return pbLearnAdam_Step(&adam, &t->settings, t->settings.rate * pbTrain_Rate(t), t->theta_bar, t->theta);
+  double norm = pbLearnAdam_Step(&adam, &t->settings, t->settings.rate * pbTrain_Rate(t), t->theta_bar, t->theta);
+  pbTrain_HoldDeviation(t);
+
+  return norm;
 }
 
 // At most fifty times a second, so that who interrupts is heard at once, from wherever work goes on.

@@ -77,15 +77,10 @@ static bool judge(pbTrain *t, int w, int k, long steps, bool there) {
 // ---- windows ----------------------------------------------------------------------------------------------------------
 static bool soft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
 
-double pbTrain_Deviation(const pbTrain *t) {
-  const pbTrainSettings *s = &t->settings;
-  return s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t);
-}
-
 // Exploration: a draw for each decision, held through it.
 static void draw_noise(pbTrain *t) {
   const pbTrainSettings *s = &t->settings;
-  double deviation = pbTrain_Deviation(t);
+  double deviation = pbTrain_Explores(t) ? 0 : pbTrain_Deviation(t);
 
   for (int w = 0; w < s->worlds; w++) {
     pbRng rng = pbRng_Seed(pbTrain_Draw(t, pb_drawNoise, (uint64_t)t->now->update, (uint64_t)w));
@@ -195,6 +190,7 @@ void pbTrain_Prepare(pbTrain *t) {
     pbTrain_SetNoise(t, w, pbTrain_Draw(t, pb_drawSeen, (uint64_t)t->now->update, (uint64_t)w), 0);
     pbTrain_SetPath(t, w, pbTrain_Trajectory(t, episode.a, episode.b), path_row(t, w), 0);
   }
+  pbTrain_DrawExploration(t);
 }
 
 pbStatus pbTrain_Collect(pbTrain *t) {
@@ -218,7 +214,10 @@ pbStatus pbTrain_Collect(pbTrain *t) {
   t->dropped = lost;
   t->now->dropped += lost;
 
-  return lost < worlds ? pb_ok : pbTrain_FailAll(t, t->batch);
+  if (lost == worlds) return pbTrain_FailAll(t, t->batch);
+  pbTrain_Soften(t);
+
+  return pb_ok;
 }
 
 double pbTrain_MeanCost(const pbTrain *t) {
