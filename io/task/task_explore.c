@@ -33,7 +33,10 @@ static pbStatus find_deviations(pbTaskReader *r, const json_t *layers, int at, p
   return pb_ok;
 }
 
-// What comes before it, whose outputs are means: for methods that learn from samples.
+// Does it learn from samples?
+static bool samples(const pbTrain *t) { return t->settings.method == pb_trainPpo || t->settings.mix; }
+
+// What comes before it, whose outputs are means.
 static pbStatus make_body(pbTaskReader *r, const json_t *layers, int at, pbTrain *t) {
   const pbPolicyFunction *f = t->task->model->policy->decide;
   int outputs;
@@ -62,7 +65,7 @@ static pbStatus find_exploration(pbTaskReader *r, pbTrain *t) {
   // means come from the layers before it
   pbStatus status = policy ? pb_ok : pbTaskReader_Fail(r, pb_no_memory, "no memory for a policy");
   if (status == pb_ok && at >= 0) status = find_deviations(r, layers, at, t);
-  if (status == pb_ok && at >= 0 && t->settings.method == pb_trainPpo) status = make_body(r, layers, at, t);
+  if (status == pb_ok && at >= 0 && samples(t)) status = make_body(r, layers, at, t);
   json_decref(policy);
 
   return status;
@@ -100,7 +103,7 @@ static pbStatus read_noise(pbTaskReader *r, const json_t *train, pbTrain *t) {
 
   bool positive = s->noise > 0 && s->last_noise > 0;
   if (s->scheduled && !positive) return pbTaskReader_FailAt(r, "noise", "before a squash: expected a positive number");
-  if ((s->method == pb_trainPpo || s->mix) && !positive)
+  if (samples(t) && !positive)
     return pbTaskReader_FailAt(r, "noise", "%s learns from the noise alone: expected a positive number", s->mix ? "mix" : "ppo");
   return pb_ok;
 }
@@ -111,12 +114,12 @@ static pbStatus check_samples(pbTaskReader *r, const pbTrain *t) {
   const pbPolicyModel *p = t->task->model->policy;
   const char *who = t->settings.mix ? "mix" : "ppo";
   bool plain = !p->act && !p->memory && !p->reaches[pb_outputForce] && !p->reaches[pb_outputWrench];
-  if (t->settings.mix && t->explore_at >= 0)
-    return pbTaskReader_FailAt(r, "mix", "not of a policy with a layer {\"explore\": ...}: its noise is no control's");
   if (plain || (t->explore_at >= 0 && !p->decide_memory)) return pb_ok;
 
-  return pbTaskReader_FailAt(r, "method", "%s needs a policy without memory and \"act\" whose outputs are controls%s", who,
-                             t->settings.mix ? "" : ", or without memory and with a layer {\"explore\": ...}");
+  return pbTaskReader_FailAt(r, "method",
+                             "%s needs a policy without memory and \"act\" whose outputs are controls, or without memory and "
+                             "with a layer {\"explore\": ...}",
+                             who);
 }
 
 // ---- entropy -----------------------------------------------------------------------------------------------------------
@@ -155,7 +158,7 @@ static pbStatus read_entropy(pbTaskReader *r, const json_t *train, pbTrain *t) {
 pbStatus pbTrain_ReadExploration(pbTaskReader *r, const json_t *train, pbTrain *t) {
   PB_TRY(find_exploration(r, t));
   PB_TRY(read_noise(r, train, t));
-  if (t->settings.method == pb_trainPpo || t->settings.mix) PB_TRY(check_samples(r, t));
+  if (samples(t)) PB_TRY(check_samples(r, t));
 
   return read_entropy(r, train, t);
 }
