@@ -53,16 +53,6 @@ void pbTrain_DrawExploration(pbTrain *t) {
 }
 
 // ---- deviations -------------------------------------------------------------------------------------------------------
-double pbTrain_Deviation(const pbTrain *t) {
-  const pbTrainSettings *s = &t->settings;
-  return s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t);
-}
-
-void pbTrain_SetDeviation(pbTrain *t) {
-  if (!pbTrain_Explores(t) || !t->settings.scheduled) return;
-  for (int i = 0; i < t->explored; i++) t->theta[t->explore_at + i] = pbLog(pbTrain_Deviation(t));
-}
-
 void pbTrain_HoldDeviation(pbTrain *t) {
   if (!t->settings.learned) return;
 

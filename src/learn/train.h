@@ -320,8 +320,6 @@ PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);
 bool pbTrain_Explores(const pbTrain *t);
 void pbTrain_DrawExploration(pbTrain *t);                     // of the window to come
 const double *pbTrain_Draws(const pbTrain *t, int w, int k);  // of a decision: (explored)
-double pbTrain_Deviation(const pbTrain *t);                   // `noise` of the update at hand
-void pbTrain_SetDeviation(pbTrain *t);                        // into theta, where it is scheduled
 void pbTrain_HoldDeviation(pbTrain *t);                       // a learned one, within bounds
 double pbTrain_Temperature(const pbTrain *t);                 // cost of a unit of entropy; 0 without
 double pbTrain_Entropy(const pbTrain *t, int w, int k);       // of a decision: nats, of outputs between -1 and 1
@@ -387,9 +385,11 @@ size_t pbTrain_RowSize(const pbTrain *t);  // numbers that are kept of an update
 
 // ---- train.c
 int pbTrain_Tell(void *user, const pbProgress *progress);
-double pbTrain_Fraction(const pbTrain *t);  // of all updates that are done
-double pbTrain_Rate(const pbTrain *t);      // of learning, relative to its start
-double pbTrain_Adam(pbTrain *t);            // a step of the policy along theta_bar; its norm
+double pbTrain_Fraction(const pbTrain *t);   // of all updates that are done
+double pbTrain_Rate(const pbTrain *t);       // of learning, relative to its start
+double pbTrain_Deviation(const pbTrain *t);  // `noise` of the update at hand
+void pbTrain_SetDeviation(pbTrain *t);       // into theta, where it is scheduled
+double pbTrain_Adam(pbTrain *t);             // a step of the policy along theta_bar; its norm
 PB_NODISCARD pbStatus pbTrain_Loop(pbTrain *t, const pbTrainOptions *options, const pbRunStore *store, pbTrainResult *result);
 
 #endif
