@@ -198,6 +198,7 @@ static pbStatus take_window(pbTrain *t) {
   PB_TRY(reals(t, worlds * window, &t->clock));
   PB_TRY(reals(t, worlds * window * (size_t)c->count, &t->term_costs));
   PB_TRY(reals(t, (size_t)c->count, &t->term_means));
+  PB_TRY(take(t, (size_t)e->count + 1, sizeof *t->episodes_ended, &t->episodes_ended));
   PB_TRY(reals(t, worlds * window, &t->target));
   PB_TRY(reals(t, worlds * window, &t->advantage));
   PB_TRY(reals(t, worlds * window * (size_t)t->nx, &t->fresh));
@@ -408,6 +409,8 @@ void pbTrain_End(pbTrain *t) {
                   .ramp = t->ramp,
                   .ramps = t->ramps,
                   .schedule = t->schedule,
-                  .schedules = t->schedules};
+                  .schedules = t->schedules,
+                  .test_terms = t->test_terms,
+                  .test_ends = t->test_ends};
   *t = kept;
 }

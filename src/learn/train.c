@@ -308,6 +308,8 @@ void pbTrain_Destroy(pbTrain *train) {
   pbContext_Free(train->ctx, train->ramp);
   pbContext_Free(train->ctx, train->schedule);
   pbContext_Free(train->ctx, train->critic_text);
+  pbContext_Free(train->ctx, train->test_terms);
+  pbContext_Free(train->ctx, train->test_ends);
   pbNetwork_Destroy(train->before);
   pbNetwork_Destroy(train->body);
   pbNetwork_Destroy(train->critic);

@@ -100,7 +100,7 @@ typedef struct pbTrainNumbers {  // doubles only: they are saved as such
 } pbTrainNumbers;
 
 // What random numbers are for.
-enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch, pb_drawPlaces, pb_drawSeen };
+enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch, pb_drawPlaces, pb_drawSeen, pb_drawTest };
 
 enum { PB_TRAIN_LEVELS = 20 };
 typedef struct pbLearnAgreement {      // of the gradients of worlds: src/learn/agreement.c
@@ -222,7 +222,12 @@ struct pbTrain {
   double began, saved, told, steps_before, seconds_before, first_fraction;
   double last_cost, last_score;
   double episode_length, success_rate, *term_means;  // of the last evaluation: as in a row; (terms)
-  bool stopped, often;                               // often: news at every occasion
+  double episode_path;                               // m, mean of what the first free body went, level; NaN: there is none
+  int episodes_diverged, *episodes_ended;            // (terms of end): ended by each
+  // of the last test
+  pbTrainTestTerm *test_terms;
+  pbTrainTestEnd *test_ends;
+  bool stopped, often;  // often: news at every occasion
 };
 
 // ---- begin.c: memory, the worlds' first states
