@@ -135,6 +135,8 @@ static pbStatus read_entropy(pbTaskReader *r, const json_t *train, pbTrain *t) {
                                    PB_KEYS_END};
   const json_t *object = json_object_get(train, "entropy");
   pbTrainSettings *s = &t->settings;
+
+  // without the key entropy costs nothing
   if (!object) return pb_ok;
 
   // as many outputs as half of it: Xing et al. 2024
@@ -147,6 +149,7 @@ static pbStatus read_entropy(pbTaskReader *r, const json_t *train, pbTrain *t) {
   if (e.fixed && tunes) return pbTaskReader_Fail(r, pb_bad_input, "a fixed temperature has neither \"target\" nor \"rate\"");
   pbTaskReader_Leave(r);
 
+  // what is neither fixed nor said tunes itself
   s->entropy = true;
   s->tunes = !e.fixed;
   s->temperature = e.temperature;
