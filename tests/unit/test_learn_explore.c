@@ -440,7 +440,6 @@ static void test_mistakes(void **state) {
       {HIDDEN "{\"explore\": 1}, {\"scale\": 2}", "\"method\": \"bptt\"", "behind \"explore\" comes tanh, or nothing"},
       {HIDDEN "{\"sum\": [[{\"dense\": 1}, {\"explore\": 1}], [{\"scale\": 2}]]}", "\"method\": \"bptt\"", "it stands in a sum"},
       {"{\"gru\": 1}, " SQUASH, "\"method\": \"ppo\"", "train.method: ppo needs a policy without memory"},
-      {HIDDEN SQUASH, "\"method\": \"shac\", \"mix\": true", "train.mix: not of a policy with a layer"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char text[6000];
