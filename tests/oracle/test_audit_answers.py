@@ -37,6 +37,7 @@ def limits(**more):
 
 
 EXAMPLES = {
+    "ant/run": Answer({}, long=True),
     "arm/reach": Answer({}, long=True),
     "ball/adam": Answer({}, long=True),
     "ball/cmaes": Answer({}, long=True),
