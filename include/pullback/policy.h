@@ -233,9 +233,6 @@ typedef struct pbPolicyDef {
   const pbPolicyFunction *act;  // NULL: what is held goes out
   const pbOutputDef *output;    // count 0: all controls
   int output_count;
-  // What a critic sees that learns beside the policy: behind all other numbers of pbPolicy_Observe. No function here reads them.
-  const pbObserveDef *critic_observe;
-  int critic_observe_count;
 } pbPolicyDef;
 
 // Checks the functions and sizes, adds parameters and state. Once a model, before the first scratch. pb_bad_argument with the
@@ -249,7 +246,7 @@ typedef struct pbPolicyInfo {
 PB_API bool pbModel_PolicyInfo(const pbModel *model, pbPolicyInfo *info);  // false: there is none
 // What an observation is, in words: "qpos of joint 'knee'"; of act behind those of decide. Returns text.
 PB_API char *pbModel_ObservationName(const pbModel *model, int index, char *text, size_t size);
-// What the policy sees at a state (observations of decide, then those of act and a critic), without contacts or accelerations.
+// What the policy sees at a state (observations of decide, then those of act), without contacts or accelerations.
 PB_API PB_NODISCARD pbStatus pbPolicy_Observe(const pbModel *model, const double *theta, const double *x, const pbInput *input,
                                               pbScratch *scratch, double *observation);
 // Its pullback by the state, which is that of a tape record (pbTape_Record after Observe will do): adds to x_bar (TangentSize).

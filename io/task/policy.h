@@ -43,6 +43,9 @@ PB_NODISCARD pbStatus pbTask_TakeLearned(pbTaskReader *r, struct pbTrain *t);
 PB_NODISCARD pbStatus pbTask_LeaveLearned(struct pbTrain *t);
 
 // ---- task_policy.c
+// "observe" of the object at the reader's place, as rows of the policy's table, which the model keeps; how many numbers they are.
+PB_NODISCARD pbStatus pbTask_ReadCriticRows(pbTaskReader *r, const json_t *object, pbModel *model, const pbObserveDef **row,
+                                            int *count, int *numbers);
 // "policy" of a task into the model that the reader works on: an object, or the name of a file. NULL: none.
 // A policy's file, JSON or NPZ. training: as of a reader (pbTaskReader.training).
 PB_NODISCARD pbStatus pbPolicy_LoadFor(pbModel *model, const char *path, const pbLoadOptions *options, const json_t *training);

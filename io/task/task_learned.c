@@ -133,6 +133,7 @@ static pbStatus take_critic(pbContext *ctx, const pbPolicyFile *file, pbTrain *t
   // as many as these layers have
   count_critic(t->critic, &params, &unknowns);
   PB_TRY(take_steps(ctx, file, "train.critic.steps", &t->given.critic_steps));
+  if (t->critic_inputs) PB_TRY(take_steps(ctx, file, "train.critic.samples", &t->given.critic_samples));
   PB_TRY(take_numbers(ctx, file, "train.critic.weights", params, &t->given.critic));
   PB_TRY(take_numbers(ctx, file, "train.critic.slow", params, &t->given.slow));
   PB_TRY(take_numbers(ctx, file, "train.critic.first", unknowns, &t->given.critic_m));
@@ -169,6 +170,7 @@ static pbStatus add_learned(pbArrays *set, const pbTrain *t) {
 
   params = t->head_critic.params;
   PB_TRY(pbArrays_AddText(set, "train.critic", t->critic_text));
+  if (t->critic_inputs) PB_TRY(pbArrays_AddReals(set, "train.critic.samples", 0, NULL, &l.critic_samples, NULL));
   PB_TRY(pbArrays_AddReals(set, "train.critic.weights", 1, &params, l.critic, NULL));
   PB_TRY(pbArrays_AddReals(set, "train.critic.slow", 1, &params, l.slow, NULL));
 

@@ -298,6 +298,17 @@ static pbStatus read_observe(Rows *w, const json_t *parent, const char *key, boo
   return pb_ok;
 }
 
+pbStatus pbTask_ReadCriticRows(pbTaskReader *r, const json_t *object, pbModel *model, const pbObserveDef **row, int *count,
+                               int *numbers) {
+  Rows w = {.r = r, .file = model->policy_file, .held = model->policy->held};
+  PB_TRY(read_observe(&w, object, "observe", true));
+
+  *row = w.row;
+  *count = w.count;
+  *numbers = w.numbers;
+  return pb_ok;
+}
+
 // ---- outputs ----------------------------------------------------------------------------------------------------------
 typedef struct OutputKind {
   const char *key;

@@ -240,6 +240,8 @@ pbRunStore pbTrainFile_Store(pbTrainFile *file);
 
 // Of a training (task_ramps.c): "ramps" of "train", and schedules of the loss's weights.
 PB_NODISCARD pbStatus pbTrain_ReadRamps(pbTaskReader *r, const json_t *train, struct pbTrain *t);
+// What a critic sees, of "critic" (task_seen.c).
+PB_NODISCARD pbStatus pbTrain_ReadSeen(pbTaskReader *r, const json_t *critic, struct pbTrain *t);
 // "noise" and "entropy" (task_explore.c), after the method.
 PB_NODISCARD pbStatus pbTrain_ReadExploration(pbTaskReader *r, const json_t *train, struct pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_ReadSchedules(pbTaskReader *r, const json_t *loss, struct pbTrain *t);

@@ -46,6 +46,9 @@ static const pbTaskKey window_key = COUNT("window", window, 1, 100000);
 static const pbTaskKey window_keys[] = {COUNT("most", most, 1, 100000), COUNT("least", least, 1, 100000),
                                         NUMBER("agree", agree, 0.01, 0.99), PB_KEYS_END};
 static const pbTaskKey critic_keys[] = {PB_KEY_PART("layers"),
+                                        PB_KEY_PART("observe"),
+                                        PB_KEY_PART("alone"),
+                                        PB_KEY_PART("drawn"),
                                         PB_KEY_PART("fresh"),
                                         NUMBER("rate", critic_rate, 1e-12, 100),
                                         NUMBER("target", critic_target, 0, 1),
@@ -202,8 +205,9 @@ static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int norma
   t->features = mean.rows * mean.cols;
   note_statistics(t, mean.offset, deviation.offset);
 
-  if (t->critic) t->critic_mean_at = slice_at(t->critic, layer, "mean");
-  if (t->critic) t->critic_deviation_at = slice_at(t->critic, layer, "deviation");
+  bool shares = t->critic && !t->critic_inputs;
+  if (shares) t->critic_mean_at = slice_at(t->critic, layer, "mean");
+  if (shares) t->critic_deviation_at = slice_at(t->critic, layer, "deviation");
   if (normalizer == 0) return pb_ok;
 
   // what comes before it, alone
@@ -242,7 +246,28 @@ static pbStatus make_second(pbTaskReader *r, const json_t *layers, int normalize
   return status;
 }
 
-static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *own, int inputs, pbTrain *t) {
+// What a policy's file is to say of a critic: its layers; two of them are not one, nor is one that sees other things.
+static pbStatus keep_text(pbTaskReader *r, const json_t *object, json_t *list, pbTrain *t) {
+  static const char *const keys[] = {"observe", "alone", "drawn"};
+  bool two = t->settings.critic_count == 2;
+  json_t *whole = two || t->critic_inputs ? json_pack("{s:O}", "layers", list) : json_incref(list);
+  if (two) pbJson_Put(&whole, "count", json_integer(2));
+  for (int i = 0; i < 3; i++) {
+    json_t *own = json_object_get(object, keys[i]);
+    if (t->critic_inputs && own) pbJson_Put(&whole, keys[i], json_incref(own));
+  }
+
+  pbStatus status = whole ? pb_ok : no_memory(r);
+  if (status == pb_ok)
+    status = pbJson_Dump(r->ctx, whole, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &t->critic_text);
+  json_decref(whole);
+
+  return status;
+}
+
+static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normalizer, const json_t *object, int inputs,
+                              pbTrain *t) {
+  const json_t *own = json_object_get(object, "layers");
   json_t *made = own ? NULL : default_critic();
   const json_t *critic = own ? own : made;
   json_t *list = critic ? join_layers(layers, normalizer, critic) : NULL;
@@ -251,16 +276,22 @@ static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normali
   pbStatus status = make_critic(r, list, inputs, 1, t);
   if (status == pb_ok && t->settings.critic_count == 2) status = make_second(r, layers, normalizer, critic, inputs, t);
 
-  // what a policy's file is to say of it: two of them are not one
-  json_t *two = t->settings.critic_count == 2 ? json_pack("{s:i,s:O}", "count", 2, "layers", list) : NULL;
-  if (status == pb_ok && t->settings.critic_count == 2 && !two) status = no_memory(r);
-  if (status == pb_ok)
-    status = pbJson_Dump(r->ctx, two ? two : list, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &t->critic_text);
-  json_decref(two);
+  if (status == pb_ok) status = keep_text(r, object, list, t);
   json_decref(made);
   json_decref(list);
   if (status == pb_ok) pbTaskReader_Leave(r);
 
+  return status;
+}
+
+// Behind a normalizer of its own.
+static pbStatus create_seeing(pbTaskReader *r, const json_t *object, pbTrain *t) {
+  json_t *first = json_pack("[{s:b,s:s}]", "normalize", true, "name", "critic_seen");
+  pbStatus status = first ? create_critic(r, first, 0, object, t->critic_inputs, t) : no_memory(r);
+  json_decref(first);
+
+  if (status == pb_ok) t->critic_mean_at = slice_at(t->critic, "critic_seen", "mean");
+  if (status == pb_ok) t->critic_deviation_at = slice_at(t->critic, "critic_seen", "deviation");
   return status;
 }
 
@@ -274,6 +305,7 @@ static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
   pbTaskReader_Enter(r, "critic");
   if (object) PB_TRY(pbTaskReader_Fill(r, object, critic_keys, &t->settings));
   PB_TRY(pbTaskReader_Bool(r, object, "fresh", &t->fresh_critic));
+  PB_TRY(pbTrain_ReadSeen(r, object, t));
 
   // the policy's own description says what comes before its normalizer
   json_error_t error;
@@ -286,7 +318,7 @@ static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
   int inputs = p->observed - p->decide->draws;
   pbStatus status = policy ? pb_ok : no_memory(r);
   if (status == pb_ok && needs_critic(t->settings.method))
-    status = create_critic(r, layers, normalizer, json_object_get(object, "layers"), inputs, t);
+    status = t->critic_inputs ? create_seeing(r, object, t) : create_critic(r, layers, normalizer, object, inputs, t);
   if (status == pb_ok) status = find_statistics(r, layers, normalizer, inputs, t);
   json_decref(policy);
   if (status == pb_ok) pbTaskReader_Leave(r);

@@ -118,6 +118,9 @@ static pbStatus take_kept(pbTrain *t) {
   PB_TRY(segment(t, t->head_critic.params, &t->critic_slow));
   PB_TRY(segment(t, t->head_critic.unknowns, &t->critic_m));
 
+  PB_TRY(segment(t, (size_t)t->critic_inputs, &t->seen_mean));
+  PB_TRY(segment(t, (size_t)t->critic_inputs, &t->seen_square));
+
   return segment(t, t->head_critic.unknowns, &t->critic_v);
 }
 
@@ -257,6 +260,7 @@ static pbStatus create_heads(pbTrain *t) {
   if (t->critic) {
     PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->critic), worlds, &t->head_critic));
     PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->critic_single), worlds * row, &t->head_fit));
+    t->head_critic.column = t->head_fit.column = t->critic_column;
   }
   if (t->before) PB_TRY(pbHead_Create(t->ctx, t->pool, pbNetwork_Function(t->before), row, &t->head_before));
   int columns = 0;  // the policy's alone, where it learns from samples
@@ -294,11 +298,11 @@ static pbStatus set_sizes(pbTrain *t) {
 
   // and of the policy: decisions of so many steps
   t->every = info.every;
-  t->nobs = info.observations;
   t->ncommand = info.commands;
   t->steps = s->window * info.every;
   t->lanes = s->worlds > s->evaluate_starts ? s->worlds : s->evaluate_starts;
   PB_TRY(find_drawn(t));
+  t->nobs = pbTrain_ObservedWidth(t, info.observations);
 
   return there ? find_slices(t) : pb_bad_argument;
 }
@@ -324,6 +328,7 @@ static void set_first_states(pbTrain *t) {
     memcpy(t->critic_slow, t->head_critic.param, t->head_critic.params * sizeof(double));
   }
   pbTrain_TakeGiven(t);
+  pbTrain_TakeSeen(t);
   if (t->brought) pbTrain_SyncNormalizer(t);
 
   for (int w = 0; w < t->settings.worlds; w++) {
@@ -402,6 +407,9 @@ void pbTrain_End(pbTrain *t) {
                   .given = t->given,
                   .critic_text = t->critic_text,
                   .fresh_critic = t->fresh_critic,
+                  .critic_column = t->critic_column,
+                  .critic_inputs = t->critic_inputs,
+                  .critic_drawn = t->critic_drawn,
                   .explore_at = t->explore_at,
                   .explored = t->explored,
                   .squashed = t->squashed,

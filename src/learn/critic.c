@@ -152,7 +152,7 @@ void pbTrain_SyncNormalizer(pbTrain *t) {
     double deviation = t->brought ? t->theta[t->deviation_at + i] : sqrt(t->stat_square[i] + 1e-5);
     t->theta[t->mean_at + i] = t->stat_mean[i];
     t->theta[t->deviation_at + i] = deviation;
-    if (!t->critic || t->critic_mean_at < 0) continue;
+    if (!t->critic || t->critic_inputs || t->critic_mean_at < 0) continue;
 
     t->critic_param[t->critic_mean_at + i] = t->critic_slow[t->critic_mean_at + i] = t->stat_mean[i];
     t->critic_param[t->critic_deviation_at + i] = t->critic_slow[t->critic_deviation_at + i] = deviation;
@@ -172,6 +172,7 @@ static void note_features(pbTrain *t, const double *feature, size_t stride) {
 
 pbStatus pbTrain_Normalize(pbTrain *t) {
   int window = t->settings.window;
+  pbTrain_NoteSeen(t);
   if (t->mean_at < 0 || t->brought) return pb_ok;
 
   for (int w = 0; w < t->settings.worlds; w++) {

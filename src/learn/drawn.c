@@ -88,6 +88,8 @@ static double *own_row(const pbTrain *t, int w, int k) {
   return t->own_rows + ((size_t)w * (size_t)(t->settings.window + 1) + (size_t)k) * t->own_size;
 }
 
+const double *pbTrain_OwnRow(const pbTrain *t, int w, int k) { return own_row(t, w, k); }
+
 // From decision k on.
 static void note_own(pbTrain *t, int w, int k) {
   size_t bytes = t->own_size * sizeof *t->own;

@@ -132,11 +132,13 @@ size_t pbHead_At(const pbHead *head, int count, int output, int column) {
   return (size_t)piece * PIECE * (size_t)head->f->outputs + (size_t)output * (size_t)width + (size_t)(column % PIECE);
 }
 
+static int column_of(const pbHead *head, int i) { return head->column ? head->column[i] : i; }
+
 static void gather(const Job *j, int piece, double *in) {
   int n = width_of(j, piece);
 
   for (int b = 0; b < n; b++) {
-    for (int i = 0; i < j->head->f->observations; i++) in[i * n + b] = j->row[piece * PIECE + b][i];
+    for (int i = 0; i < j->head->f->observations; i++) in[i * n + b] = j->row[piece * PIECE + b][column_of(j->head, i)];
   }
 }
 
@@ -252,9 +254,9 @@ static void pull_piece(void *user, int piece, int worker) {
   for (int b = 0; b < n; b++) {
     double *to = j->in_bar + (size_t)(first + b) * (size_t)j->stride;
 
-    // what only act observes is behind what the network sees
+    // a row has other numbers, too
     memset(to, 0, (size_t)j->stride * sizeof *to);
-    for (int i = 0; i < f->observations; i++) to[i] = room.in_bar[i * n + b];
+    for (int i = 0; i < f->observations; i++) to[column_of(j->head, i)] += room.in_bar[i * n + b];
   }
 }
 

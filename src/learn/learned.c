@@ -51,6 +51,7 @@ void pbTrain_NoteLearned(pbTrain *t) {
   }
   t->now->best_adam = t->now->adam;
   t->now->best_critic_adam = t->now->critic_adam;
+  t->now->best_seen = t->now->seen;
 }
 
 void pbTrain_TakeGiven(pbTrain *t) {
@@ -76,6 +77,7 @@ pbLearned pbTrain_Learned(const pbTrain *t) {
   }
   return (pbLearned){.steps = t->now->best_adam,
                      .critic_steps = t->now->best_critic_adam,
+                     .critic_samples = t->now->best_seen,
                      .m = found[0],
                      .v = found[1],
                      .critic = found[2],

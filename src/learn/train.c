@@ -310,6 +310,7 @@ void pbTrain_Destroy(pbTrain *train) {
   pbContext_Free(train->ctx, train->critic_text);
   pbContext_Free(train->ctx, train->test_terms);
   pbContext_Free(train->ctx, train->test_ends);
+  pbContext_Free(train->ctx, train->critic_column);
   pbNetwork_Destroy(train->before);
   pbNetwork_Destroy(train->body);
   pbNetwork_Destroy(train->critic);

@@ -64,8 +64,9 @@ typedef struct pbHead {
   double *param, *bar;
   size_t *index;  // of the entries that are not fixed
   size_t unknowns;
-  int columns;  // most at once
-  double *out;  // of the last call: pbHead_At
+  const int *column;  // (observations): which numbers of a row these are; NULL: the first
+  int columns;        // most at once
+  double *out;        // of the last call: pbHead_At
   pbPool *pool;
   // The gradient by parts of the columns, what became of each part; memory of each thread, so many bytes.
   double *leaf;
@@ -81,13 +82,14 @@ typedef struct pbSegment {  // numbers that pass from one update to the next
   double *data;
   size_t count;
 } pbSegment;
-enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 96 };
+enum { PB_TRAIN_SEGMENTS = 32, PB_TRAIN_BLOCKS = 128 };
 
 // What a training leaves beside a policy's weights, of the best one. NULL: there is none.
 typedef struct pbLearned {
   double steps, critic_steps;         // that Adam has made
   const double *m, *v;                // unknowns: its means of gradients and of their squares
   const double *critic, *slow;        // parameters of the critic, and of the slow one
+  double critic_samples;              // that its own normalizer's numbers are of
   const double *critic_m, *critic_v;  // its unknowns
 } pbLearned;
 
@@ -95,6 +97,7 @@ typedef struct pbTrainNumbers {  // doubles only: they are saved as such
   double update, steps, evaluated, best_update, best_score, best_alive, first_score, dropped, seconds, adam, critic_adam, stats,
       seed, method, best_stats, best_length, best_success;
   double best_adam, best_critic_adam, starts;  // starts: that the best was judged with
+  double seen, best_seen;                      // samples of a critic's own normalizer
   double log_temperature, temperature_m, temperature_v, temperature_steps;
   double decisions, level, since;  // decisions: of each world; level: of the window in use; since its trial
 } pbTrainNumbers;
@@ -139,6 +142,10 @@ struct pbTrain {
   pbLearned given;    // beside the policy's weights in its file, as far as it is of use here
   char *critic_text;  // the critic's layers; NULL: it has none
   bool fresh_critic;  // whatever the file has
+  // A critic that sees other things than its policy (critic_inputs > 0): which numbers of `observed`, parameters that were drawn
+  // behind those of the model's table.
+  int *critic_column, critic_inputs;
+  bool critic_drawn;
   // Where the logarithms of deviations stand in theta (-1: the policy does not explore), how many, tanh behind them; what comes
   // before them as a network of its own.
   ptrdiff_t explore_at;
@@ -177,6 +184,7 @@ struct pbTrain {
   double *adam_m, *adam_v;
   double *critic_param, *critic_slow, *critic_m, *critic_v;
   double *stat_mean, *stat_square;  // features: of what the normalizer sees
+  double *seen_mean, *seen_square;  // critic_inputs
   double *states, *age, *episode;   // worlds
   double *command;                  // (worlds, commands)
   double *best;                     // policy_count
@@ -310,6 +318,7 @@ PB_NODISCARD pbStatus pbTrain_GiveOwn(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_GiveTrialOwn(pbTrain *t, const double *theta, uint64_t stream, int starts);
 // All parameters of world w at decision k (until the next such call); whether they are those of the decision before.
 PB_NODISCARD pbStatus pbTrain_ThetaAt(const pbTrain *t, int w, int k, const double **theta);
+const double *pbTrain_OwnRow(const pbTrain *t, int w, int k);  // (own_size)
 bool pbTrain_SameOwn(const pbTrain *t, int w, int k);
 // Steps `first` on of a window, in which a lane goes on with step `row` of its episode: commands, pushes.
 void pbTrain_SetDrawn(pbTrain *t, int lane, const pbTrainEpisode *of, long row, int first);
@@ -320,6 +329,12 @@ void pbTrain_Disturb(const pbTrain *t, pbBatch *batch, bool noise);
 
 // ---- gradient.c: into theta_bar, with the critic behind each window or without
 PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);
+
+// ---- seen.c: what a critic sees that looks at other things than its policy
+int pbTrain_ObservedWidth(const pbTrain *t, int table);  // of a row of `observed`; table: numbers of the model's
+void pbTrain_AddDrawn(const pbTrain *t, int w, int k, double *observed);
+void pbTrain_NoteSeen(pbTrain *t);  // statistics with those of the window
+void pbTrain_TakeSeen(pbTrain *t);  // those of a critic that goes on
 
 // ---- explore.c: noise before the squash, and what its entropy is worth
 bool pbTrain_Explores(const pbTrain *t);

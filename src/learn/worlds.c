@@ -285,6 +285,7 @@ static pbStatus observe_world(pbTrain *t, int w, int worker) {
     if (t->own_size && (k == 0 || !pbTrain_SameOwn(t, w, k))) PB_TRY(pbTrain_ThetaAt(t, w, k, &theta));
     PB_TRY(pbPolicy_Observe(t->model, theta, pbTrain_Began(t, w, k), &input, t->scratch[worker], observed));
     pbTrain_AddNoise(t, w, k, observed);
+    pbTrain_AddDrawn(t, w, k, observed);
   }
 
   return pb_ok;

@@ -333,7 +333,6 @@ static pbStatus read_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel *p
   p->observed = p->observing;
   PB_TRY(read_table(m, "act_observe", def->act_observe, def->act_observe_count, p->held, p));
   p->acted = p->observing - p->observed;
-  PB_TRY(read_table(m, "critic_observe", def->critic_observe, def->critic_observe_count, p->held, p));
   PB_TRY(read_outputs(m, def, p));
 
   // What the functions take and give must be what the tables say.
@@ -345,7 +344,7 @@ static pbStatus read_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel *p
 
 static pbStatus create_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel **policy) {
   // Rows and slices of both functions
-  size_t rows = (size_t)def->observe_count + (size_t)def->act_observe_count + (size_t)def->critic_observe_count;
+  size_t rows = (size_t)def->observe_count + (size_t)def->act_observe_count;
   size_t slices = (size_t)def->decide->slices + (def->act ? (size_t)def->act->slices : 0);
   pbPolicyModel *p = *policy = pbContext_Alloc(m->ctx, sizeof *p);
   if (!p) return pbContext_Fail(m->ctx, pb_no_memory, "no memory for a policy");
@@ -365,7 +364,7 @@ static pbStatus create_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel 
 
 static pbStatus check_def(pbModel *m, const pbPolicyDef *def) {
   if (m->policy) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has a policy already");
-  if (def->observe_count < 0 || def->act_observe_count < 0 || def->output_count < 0 || def->critic_observe_count < 0)
+  if (def->observe_count < 0 || def->act_observe_count < 0 || def->output_count < 0)
     return pbContext_Fail(m->ctx, pb_bad_argument, "policy: expected tables of 0 or more rows");
   return check_functions(m, def);
 }
@@ -399,6 +398,19 @@ pbStatus pbModel_TrustPolicy(pbModel *m, const pbPolicyDef *def) {
   m->policy = p;
   m->revision++;
   return pb_ok;
+}
+
+pbStatus pbModel_WatchPolicy(pbModel *m, const pbObserveDef *def, int count) {
+  pbPolicyModel *p = m->policy;
+  PB_ASSERT(p && count >= 0);
+  pbObserveRow *more = pbContext_Resize(m->ctx, p->row, ((size_t)p->rows + (size_t)count + 1) * sizeof *more);
+  if (!more) return pbContext_Fail(m->ctx, pb_no_memory, "no memory for a policy");
+  memset(more + p->rows, 0, (size_t)count * sizeof *more);
+  p->row = more;
+
+  // Records of steps have other sizes from here on.
+  m->revision++;
+  return read_table(m, "critic", def, count, p->held, p);
 }
 
 // ---- what callers ask ----------------------------------------------------------------------------------------------

@@ -67,6 +67,9 @@ void pbPolicyWork_Destroy(pbScratch *s);
 
 // pbModel_SetPolicy without trying the functions.
 PB_NODISCARD pbStatus pbModel_TrustPolicy(pbModel *m, const pbPolicyDef *def);
+// Rows that pbPolicy_Observe gives behind all others, and no function reads: what a critic sees. After SetPolicy, before the
+// first scratch. pb_bad_argument with the row, and then the model is to be destroyed.
+PB_NODISCARD pbStatus pbModel_WatchPolicy(pbModel *m, const pbObserveDef *def, int count);
 
 // ---- forward -------------------------------------------------------------------------------------------------------
 // The state into the work, positions and velocities, what the policy observes.

@@ -81,10 +81,11 @@ static __attribute__((unused)) void collect_again(pbTrain *t) {
   size_t worlds = (size_t)t->settings.worlds;
   double steps = t->now->steps, *age = malloc(2 * worlds * sizeof *age), *episode = age + worlds;
   size_t commands = worlds * (size_t)t->ncommand * sizeof(double);
-  double *command = malloc(commands + 1);
+  double *command = malloc(commands + 1), *own = malloc(worlds * t->own_size * sizeof(double) + 1);
   memcpy(age, t->age, worlds * sizeof *age);
   memcpy(episode, t->episode, worlds * sizeof *age);
   memcpy(command, t->command, commands);
+  memcpy(own, t->own, worlds * t->own_size * sizeof(double));
 
   good(t->ctx, pbTrain_Collect(t));
   good(t->ctx, pbTrain_Observe(t));
@@ -92,8 +93,10 @@ static __attribute__((unused)) void collect_again(pbTrain *t) {
   memcpy(t->age, age, worlds * sizeof *age);
   memcpy(t->episode, episode, worlds * sizeof *age);
   memcpy(t->command, command, commands);
+  memcpy(t->own, own, worlds * t->own_size * sizeof(double));
   free(age);
   free(command);
+  free(own);
 }
 
 // Mean discounted cost of a window, each of its episodes by itself, with the critic behind it, at present weights.

@@ -1,0 +1,63 @@
+// What a critic sees that looks at other things than its policy: which numbers of a row these are, parameters that were drawn
+// among them, and its own normalizer.
+// Tests: tests/unit/test_learn_seen.c.
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "learn/train.h"
+
+enum { MOST_SAMPLES = 200000 };  // beyond, old ones are forgotten: as of the policy's normalizer
+
+// Numbers of a row: those of the model's table, behind them what was drawn.
+int pbTrain_ObservedWidth(const pbTrain *t, int table) { return table + (t->critic_drawn ? (int)t->own_size : 0); }
+
+void pbTrain_AddDrawn(const pbTrain *t, int w, int k, double *observed) {
+  if (!t->critic_drawn) return;
+  double *to = observed + t->nobs - (int)t->own_size;
+  memcpy(to, pbTrain_OwnRow(t, w, k), t->own_size * sizeof *to);
+}
+
+// ---- the normalizer ---------------------------------------------------------------------------------------------------
+static void put_statistics(pbTrain *t) {
+  double *to[] = {t->critic_param, t->critic_slow};
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < t->critic_inputs; i++) {
+      to[k][t->critic_mean_at + i] = t->seen_mean[i];
+      to[k][t->critic_deviation_at + i] = sqrt(t->seen_square[i] + 1e-5);
+    }
+  }
+}
+
+// Mean and variance with one more row: Chan, Golub & LeVeque 1979.
+static void note_row(pbTrain *t, const double *row) {
+  double before = t->now->seen, all = before + 1;
+  for (int i = 0; i < t->critic_inputs; i++) {
+    double away = row[t->critic_column[i]] - t->seen_mean[i];
+    t->seen_mean[i] += away / all;
+    t->seen_square[i] = (t->seen_square[i] * before + away * away * before / all) / all;
+  }
+
+  t->now->seen = all < MOST_SAMPLES ? all : MOST_SAMPLES;
+}
+
+void pbTrain_NoteSeen(pbTrain *t) {
+  if (!t->critic_inputs) return;
+  for (int w = 0; w < t->settings.worlds; w++) {
+    for (int k = 0; k < t->length[w]; k++) note_row(t, pbTrain_Observation(t, w * t->settings.window + k));
+  }
+
+  put_statistics(t);
+}
+
+// Of a critic that goes on: from its own numbers, and of how many samples they are.
+void pbTrain_TakeSeen(pbTrain *t) {
+  if (!t->critic_inputs || !t->given.critic) return;
+  for (int i = 0; i < t->critic_inputs; i++) {
+    double deviation = t->critic_param[t->critic_deviation_at + i];
+    t->seen_mean[i] = t->critic_param[t->critic_mean_at + i];
+    t->seen_square[i] = fmax(deviation * deviation - 1e-5, 0);
+  }
+
+  t->now->seen = t->given.critic_samples;
+}
