@@ -86,7 +86,7 @@ static const Option option_table[opt_count] = {
     [opt_at_start] = {"at-start", NULL,
                       "begin at rest with controls 0, where a search begins, and compare each number with its one-sided slopes"},
     [opt_fresh] = {"fresh", NULL, "start over, ignoring what an interrupted run has left"},
-    [opt_starts] = {"starts", "N", "starts of the audit, at least 8 (default: the task's)"},
+    [opt_starts] = {"starts", "N", "starts: of an audit at least 8 (default: the task's); episodes of evaluate (200)"},
     [opt_result] = {"result", "FILE.json", "what optimize found, in place of what the model or the task's start says"},
     [opt_start] = {"start", "FILE.json", "begin where another search ended: its result (default: the task's start)"},
     [opt_plant] = {"plant", "COMMAND", "another process as plant: a command of the shell that reads and answers lines of JSON"},

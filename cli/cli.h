@@ -159,6 +159,7 @@ pbStatus cliView_Run(cliApp *app);
 pbStatus cliOptimize_Run(cliApp *app);
 pbStatus cliAudit_Run(cliApp *app);
 pbStatus cliTrain_Run(cliApp *app);
+pbStatus cliEvaluate_Run(cliApp *app);
 pbStatus cliControl_Run(cliApp *app);
 pbStatus cliEnergies_Run(cliApp *app);
 pbStatus cliInspect_Run(cliApp *app);

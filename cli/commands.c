@@ -90,6 +90,17 @@ const cliCommand cliCommands[] = {
      "An\n"
      "interrupted run leaves OUT.state; the same command resumes it.",
      cliTrain_Run},
+    {"evaluate", "TASK.json", "Try a trained policy in episodes that no training has seen.", 1, 1,
+     CLI_BIT(seed) | CLI_BIT(threads) | CLI_BIT(starts) | CLI_BIT(allow_root) | CLI_BIT(policy) | CLI_BIT(output) |
+         CLI_BIT(json) | CLI_BIT(quiet),
+     0, NULL,
+     "Prints how many episodes ended early and by what, their length, success and distance, and each term of the loss with its "
+     "root\n"
+     "mean square, over --starts episodes (200) with starts, parameters, commands, pushes and noise of their own: those of "
+     "\"sample\"\n"
+     "and \"episode\" of a task with \"train\". --json and -o write the numbers.\n\n"
+     "  pullback evaluate walk.json --policy walk.npz --starts 200 --seed 1",
+     cliEvaluate_Run},
     {"control", "TASK.json", "Follow plans that are made again and again from the state that a plant has reached.", 1, 1,
      CLI_BIT(seed) | CLI_BIT(plant) | CLI_BIT(replay) | CLI_BIT(threads) | CLI_BIT(allow_root) | CLI_BIT(output) |
          CLI_BIT(quiet) | CLI_BIT(page),

@@ -86,7 +86,7 @@ PB_API const char *pbName_Nearest(const char *word, const char *const *names, in
 PB_API const char *pbVersion(void);  // "0.2.0"
 // Number of the binary interface: a program built with another one must not call this library. It goes up with a change after
 // which old programs would misread a struct or an argument, and names the shared library (libpullback.so.1); docs/promises.md.
-#define PB_ABI 3
+#define PB_ABI 4
 PB_API int pbAbi(void);  // PB_ABI of the library itself
 
 // Leave the calling function with the status of an expression that failed.

@@ -57,6 +57,9 @@ typedef struct pbTrainRow {
   double length;   // s, mean of the evaluation's episodes up to their end; NaN
   double success;  // share of them that were a success; NaN where nothing says what is one
   double mixed;    // share of the likelihood ratio in the update's gradient; NaN where it is not mixed in
+  // Mean over the outputs of the deviation before the squash; entropy of a decision, mean over the worlds, and what it counts in
+  // costs; NaN where the policy does not explore (docs/policies.md#exploration), or without "entropy".
+  double deviation, entropy, temperature;
 } pbTrainRow;
 enum { PB_TRAIN_COLUMNS = sizeof(pbTrainRow) / sizeof(double) };
 PB_API const char *pbTrainRow_Name(int column);  // "update", "robot_steps", "loss", ...; NULL behind the last
@@ -109,6 +112,37 @@ typedef struct pbTrainResult {
 // pb_interrupted: the state file holds all but the running update; call again with resume. pb_not_finite where no world has a
 // finite loss.
 PB_API PB_NODISCARD pbStatus pbTrain_Run(pbTrain *train, const pbTrainOptions *options, pbTrainResult *result);
+
+// What a policy does in episodes that no training has seen: starts, parameters, commands, pushes and noise are drawn as those of
+// training are, from the same laws, and are neither a training's nor its evaluations', whatever the seed.
+typedef struct pbTrainTestTerm {
+  const char *name;
+  double cost;  // a decision, weighed: the mean of decisions that were made
+  // Root mean square of its deviation (of several numbers: of their norm; in units of `sigma`; of "above" and "below" of what is
+  // missing); NaN of a term of another type.
+  double rms;
+} pbTrainTestTerm;
+typedef struct pbTrainTestEnd {
+  const char *name;  // of a term of "done"
+  int episodes;      // that it ended, alone or with others
+} pbTrainTestEnd;
+typedef struct pbTrainTest {
+  int starts;
+  uint64_t seed;
+  double seconds;               // of a whole episode
+  double score;                 // loss a decision, as of a row
+  int ended, diverged;          // episodes that ended before their time; those of them that diverged
+  double length, success;       // as of a row
+  double distance;              // m, what the first free body went, level, from decision to decision, mean; NaN: there is none
+  int terms, ends;              // of the loss, of "done"
+  const pbTrainTestTerm *term;  // the training's, until its next Run, Test or Destroy
+  const pbTrainTestEnd *end;
+} pbTrainTest;
+// `starts` episodes (1 to 100 000) of the policy that the training was loaded with. Of the options threads, seed, progress and user
+// count; NULL: defaults. pb_interrupted by progress; pb_not_finite where parameters cannot be.
+PB_API PB_NODISCARD pbStatus pbTrain_Test(pbTrain *train, const pbTrainOptions *options, int starts, pbTrainTest *test);
+// The same as JSON, which the caller frees by pbContext_Free; what is NaN is null.
+PB_API PB_NODISCARD pbStatus pbTrainTest_Json(pbContext *ctx, const pbTrainTest *test, char **text);
 
 // Where gradients are noise in most windows: what is said of it, "" for nothing. Returns text.
 PB_API const char *pbTrainResult_Warning(const pbTrainResult *result, char *text, size_t size);

@@ -59,6 +59,9 @@ typedef struct pbPolicyFunction {
   // Where pull is not everywhere the derivative of forward (pb_layerClip with `projected`): the same function with one that is,
   // over the same parameters, for whoever checks derivatives. NULL: pull is the derivative.
   const struct pbPolicyFunction *exact;
+  // How many of the observations, the last of them, are standard normal numbers while a policy is trained, and zero else: no
+  // table has rows of them. pull has their cotangents as of any observation.
+  int draws;
 } pbPolicyFunction;
 
 // What pbPolicy_Check found, worst first comes the text.
@@ -113,6 +116,9 @@ typedef enum pbLayerKind {
                        // within 0..size); memory size x inputs, zeros before the first decision
   pb_layerNorm,        // y = gain (x - mean) / sqrt(variance + 1e-5) + bias, over the entries of a column: slices "gain", "bias"
                        // (inputs x 1); at least 2 inputs
+  pb_layerExplore,     // y = x + exp(log_deviation) e: slice "log_deviation" (inputs x 1), fixed. With `drawn` e are the
+                       // function's draws (pbPolicyFunction.draws), else zero. Once in a network, in no sum; behind it comes
+                       // nothing, or tanh alone
   pb_layerKindCount
 } pbLayerKind;
 PB_API const char *pbLayerKind_Name(pbLayerKind kind);  // "dense", ...; NULL for another number
@@ -132,6 +138,8 @@ typedef struct pbLayerDef {  // zeros: the defaults in brackets
   double windup;        // pid: [0: none]
   double interval;      // pid: s between decisions
   double delay;         // delay: start, in decisions
+  double deviation;     // explore: start, more than 0
+  bool drawn;           // explore
   const double *scale, *offset;  // scale: as many as inputs; NULL: ones, zeros
   const double *frequency;       // clock: [1/s]
   int frequencies;
@@ -225,6 +233,9 @@ typedef struct pbPolicyDef {
   const pbPolicyFunction *act;  // NULL: what is held goes out
   const pbOutputDef *output;    // count 0: all controls
   int output_count;
+  // What a critic sees that learns beside the policy: behind all other numbers of pbPolicy_Observe. No function here reads them.
+  const pbObserveDef *critic_observe;
+  int critic_observe_count;
 } pbPolicyDef;
 
 // Checks the functions and sizes, adds parameters and state. Once a model, before the first scratch. pb_bad_argument with the
@@ -238,7 +249,7 @@ typedef struct pbPolicyInfo {
 PB_API bool pbModel_PolicyInfo(const pbModel *model, pbPolicyInfo *info);  // false: there is none
 // What an observation is, in words: "qpos of joint 'knee'"; of act behind those of decide. Returns text.
 PB_API char *pbModel_ObservationName(const pbModel *model, int index, char *text, size_t size);
-// What the policy sees at a state (observations of decide, then those of act), without contacts or accelerations.
+// What the policy sees at a state (observations of decide, then those of act and a critic), without contacts or accelerations.
 PB_API PB_NODISCARD pbStatus pbPolicy_Observe(const pbModel *model, const double *theta, const double *x, const pbInput *input,
                                               pbScratch *scratch, double *observation);
 // Its pullback by the state, which is that of a tape record (pbTape_Record after Observe will do): adds to x_bar (TangentSize).

@@ -122,6 +122,12 @@ static void put_norm(Writer *w, const pbLayer *l, const char *x, const char *y) 
   LINES("      %s[i] = %s_c%d[i] * %s[i] + %s_c%d[i];\n    }\n  }\n", y, p->name, a, y, p->name, b);
 }
 
+// What explores in a training passes on what it gets.
+static void put_explore(Writer *w, const pbLayer *l, const char *x, const char *y) {
+  pbPrinted *p = w->p;
+  LINES("  for (int i = 0; i < %d; i++) %s[i] = %s[i];\n", l->inputs, y, x);
+}
+
 static void put_clock(Writer *w, const pbLayer *l, const char *x, const char *y) {
   pbPrinted *p = w->p;
   int rest = l->inputs - 1, count = (l->outputs - rest) / 2;
@@ -261,7 +267,8 @@ static void (*const writers[pb_layerKindCount])(Writer *w, const pbLayer *l, con
     [pb_layerPid] = put_pd,
     [pb_layerServo] = put_pd,
     [pb_layerDelay] = put_delay,
-    [pb_layerNorm] = put_norm};
+    [pb_layerNorm] = put_norm,
+    [pb_layerExplore] = put_explore};
 
 static void put_chain(Writer *w, const pbChain *chain, const char *from, const char *to) {
   pbPrinted *p = w->p;

@@ -26,6 +26,9 @@ typedef struct pbPolicyFile {
 // The list of layers at the reader's present place, over `inputs` numbers; *outputs: how many come out.
 PB_NODISCARD pbStatus pbTask_ReadLayers(pbTaskReader *r, const json_t *list, pbSpecPool *pool, int inputs, pbChainDef *chain,
                                         int *outputs);
+// A network of layers from a tree. single: the same in float, too; NULL: not wanted.
+PB_NODISCARD pbStatus pbTask_CreateNetwork(pbTaskReader *r, const json_t *list, int inputs, uint64_t seed, int *outputs,
+                                           pbNetwork **network, pbNetwork **single);
 // How many numbers come out of a list whatever goes in; -1 where that follows from what goes in, or the list is none.
 int pbTask_LayerOutputs(const json_t *list);
 
@@ -41,6 +44,8 @@ PB_NODISCARD pbStatus pbTask_LeaveLearned(struct pbTrain *t);
 
 // ---- task_policy.c
 // "policy" of a task into the model that the reader works on: an object, or the name of a file. NULL: none.
+// A policy's file, JSON or NPZ. training: as of a reader (pbTaskReader.training).
+PB_NODISCARD pbStatus pbPolicy_LoadFor(pbModel *model, const char *path, const pbLoadOptions *options, const json_t *training);
 PB_NODISCARD pbStatus pbTask_ReadPolicy(pbTaskReader *r, const json_t *value, pbModel *model);
 
 #endif

@@ -110,13 +110,17 @@ static pbStatus read_model(pbTaskReader *r, const json_t *root, pbTask *task) {
   PB_TRY(read_rigid(r, root, task));
   PB_TRY(read_deformables(r, root, task));
   PB_TRY(read_exposed(r, root, task));
+  r->training = r->train ? json_object_get(root, "train") : NULL;
   pbTaskReader_Enter(r, "policy");
   PB_TRY(pbTask_ReadPolicy(r, json_object_get(root, "policy"), task->model));
   pbTaskReader_Leave(r);
-  if (!r->policy) return pb_ok;
 
   // weights that the caller names
-  return pbPolicy_Load(task->model, r->policy, &(pbLoadOptions){.allow_root = r->allow_root});
+  pbStatus status = pb_ok;
+  if (r->policy) status = pbPolicy_LoadFor(task->model, r->policy, &(pbLoadOptions){.allow_root = r->allow_root}, r->training);
+  r->training = NULL;
+
+  return status;
 }
 
 // A single number does not stand for all entries of an array: gravity -9.81 would act along all three axes.

@@ -206,11 +206,12 @@ static pbStatus check_loss(pbTaskReader *r, const json_t *loss, int steps) {
   pbTaskReader_Enter(r, "loss");
   pbTermSet_Begin(&set, r->ctx, r->model, steps);
 
-  // a host program's functions are called by audits
-  bool functions = r->functions;
-  r->functions = true;
+  // a host program's functions are called by audits, which see commands
+  bool functions = r->functions, audit = r->audit;
+  r->functions = r->audit = true;
   pbStatus status = pbTask_ReadLoss(r, loss, &set);
   r->functions = functions;
+  r->audit = audit;
   pbTermSet_Free(&set);
   PB_TRY(status);
 

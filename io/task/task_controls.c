@@ -208,7 +208,8 @@ static pbStatus spread_recording(pbTaskReader *r, pbTaskControls *c, pbTrajector
   return pb_ok;
 }
 
-// One row for all steps, one for each, or what the keyframe has.
+// One row for all steps, one for each, or what the keyframe has; of a training nothing: its policy acts alone, and what that puts
+// out is added to these.
 pbStatus pbTask_SpreadControls(pbTaskReader *r, pbTaskControls *c, int key, pbTrajectory *tr) {
   size_t nu = (size_t)pb_controls(r->model);
   bool given = c->data || c->recorded, timed = c->recorded && c->recorded->timed;
@@ -218,7 +219,7 @@ pbStatus pbTask_SpreadControls(pbTaskReader *r, pbTaskControls *c, int key, pbTr
 
   for (size_t k = 0; k < (size_t)tr->steps; k++) {
     if (c->data) memcpy(tr->ctrl + k * nu, c->data + (c->rows == 1 ? 0 : k * nu), nu * sizeof(double));
-    else pbModel_StartControls(r->model, key, tr->ctrl + k * nu);
+    else pbModel_StartControls(r->model, r->trains ? -1 : key, tr->ctrl + k * nu);
   }
   return pb_ok;
 }

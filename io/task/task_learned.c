@@ -164,7 +164,7 @@ static pbStatus add_learned(pbArrays *set, const pbTrain *t) {
   if (!l.m) return pb_ok;
 
   PB_TRY(pbArrays_AddText(set, "train.method", pbTrainMethod_Name(t->settings.method)));
-  PB_TRY(add_pair(set, adam, t->unknowns, (const double *[]){l.m, l.v}, l.steps));
+  PB_TRY(add_pair(set, adam, pbTrain_Weights(t), (const double *[]){l.m, l.v}, l.steps));
   if (!l.critic) return pb_ok;
 
   params = t->head_critic.params;

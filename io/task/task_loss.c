@@ -141,11 +141,11 @@ static pbStatus read_layout(pbTaskReader *r, const json_t *value, pbQuantity q, 
   return status;
 }
 
-// What only a training sees: all of it, without names.
+// What only a training sees, and of an audit the commands: all of it, without names.
 static pbStatus read_given(pbTaskReader *r, const json_t *value, pbQuantity q, pbTermLayout *l) {
   static const char *const none[] = {"the policy observes no commands", "the model has no policy", "the model has no policy"};
   int width = kind_of(r->model, q).full;
-  if (!r->learning)
+  if (!r->learning && !(r->audit && q == pb_observedCommand))
     return pbTaskReader_Fail(r, pb_unsupported, "only terms of a training see it; an audit takes a \"loss\" of its own");
   if (!json_is_true(value)) return pbTaskReader_Fail(r, pb_bad_input, "expected true; \"components\" chooses numbers of it");
   if (width == 0) return pbTaskReader_Fail(r, pb_bad_input, "%s", none[q - pb_observedCommand]);

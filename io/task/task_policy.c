@@ -579,12 +579,16 @@ static pbStatus parse(pbTaskReader *r, pbModel *model) {
   return status;
 }
 
-pbStatus pbPolicy_Parse(pbModel *model, const char *text, size_t length, const char *name) {
-  pbTaskReader r = {.ctx = model->ctx, .name = name ? name : "policy", .text = text, .length = length};
+static pbStatus parse_for(pbModel *model, const char *text, size_t length, const char *name, const json_t *training) {
+  pbTaskReader r = {.ctx = model->ctx, .name = name ? name : "policy", .text = text, .length = length, .training = training};
   return parse(&r, model);
 }
 
-static pbStatus load_arrays(pbModel *model, const char *path) {
+pbStatus pbPolicy_Parse(pbModel *model, const char *text, size_t length, const char *name) {
+  return parse_for(model, text, length, name, NULL);
+}
+
+static pbStatus load_arrays(pbModel *model, const char *path, const json_t *training) {
   pbArrays *set;
   PB_TRY(pbArrays_Load(model->ctx, path, &set));
 
@@ -593,7 +597,7 @@ static pbStatus load_arrays(pbModel *model, const char *path) {
   pbStatus status;
   if (!text || text->type != pb_arrayText || text->count != 1)
     status = pbContext_Fail(model->ctx, pb_bad_input, "%.400s: holds no policy (a text 'policy' and its weights)", path);
-  else status = pbPolicy_Parse(model, text->text, strlen(text->text), path);
+  else status = parse_for(model, text->text, strlen(text->text), path, training);
 
   if (status == pb_ok) status = take_weights(model, set, path);
   if (status == pb_ok) status = take_samples(model, set, path);
@@ -608,18 +612,23 @@ static bool ends_in(const char *path, const char *suffix) {
   return n > m && strcmp(path + n - m, suffix) == 0;
 }
 
-pbStatus pbPolicy_Load(pbModel *model, const char *path, const pbLoadOptions *options) {
-  if (ends_in(path, ".npz")) return load_arrays(model, path);
+pbStatus pbPolicy_LoadFor(pbModel *model, const char *path, const pbLoadOptions *options, const json_t *training) {
+  if (ends_in(path, ".npz")) return load_arrays(model, path, training);
 
   // else it is JSON
   pbTaskReader r;
   char *text = NULL;
   pbStatus status = pbTaskReader_Open(model->ctx, path, options ? options->allow_root : NULL, &r, &text);
+  r.training = training;
   if (status == pb_ok) status = parse(&r, model);
   pbTaskReader_End(&r);
   pbContext_Free(model->ctx, text);
 
   return status;
+}
+
+pbStatus pbPolicy_Load(pbModel *model, const char *path, const pbLoadOptions *options) {
+  return pbPolicy_LoadFor(model, path, options, NULL);
 }
 
 pbStatus pbTask_ReadPolicy(pbTaskReader *r, const json_t *value, pbModel *model) {
@@ -628,7 +637,7 @@ pbStatus pbTask_ReadPolicy(pbTaskReader *r, const json_t *value, pbModel *model)
 
   char *path;
   PB_TRY(pbTaskReader_Path(r, json_string_value(value), &path));
-  pbStatus status = pbPolicy_Load(model, path, &(pbLoadOptions){.allow_root = r->allow_root});
+  pbStatus status = pbPolicy_LoadFor(model, path, &(pbLoadOptions){.allow_root = r->allow_root}, r->training);
   pbContext_Free(r->ctx, path);
 
   return status == pb_ok ? pb_ok : pbTaskReader_FailAgain(r, status);

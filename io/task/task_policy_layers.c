@@ -224,6 +224,16 @@ static pbStatus read_delay(Layers *l, const json_t *object, pbLayerDef *d) {
   return pbTaskReader_Int(l->r, object, "most", d->size, 10000, &d->size);
 }
 
+static pbStatus read_explore(Layers *l, const json_t *object, pbLayerDef *d) {
+  PB_TRY(pbTaskReader_Real(l->r, object, "explore", &d->deviation));
+  if (!(d->deviation >= 1e-6 && d->deviation <= 1e3))
+    return pbTaskReader_FailAt(l->r, "explore", "expected the deviation that training begins with, from 1e-6 to 1000");
+  if (l->depth) return pbTaskReader_FailAt(l->r, "explore", "it stands in a sum: expected among the policy's own layers");
+  d->drawn = l->r->training != NULL;
+
+  return pb_ok;
+}
+
 // Of kinds that need nothing but their word.
 static pbStatus read_plain(Layers *l, const json_t *object, pbLayerDef *d) {
   const char *word = pbLayerKind_Name(d->kind);
@@ -252,6 +262,7 @@ static const struct LayerForm {
     [pb_layerServo] = {read_controller, {"gain", "limit"}},
     [pb_layerDelay] = {read_delay, {"most"}},
     [pb_layerNorm] = {read_plain, {NULL}},
+    [pb_layerExplore] = {read_explore, {NULL}},
 };
 
 // ---- one layer --------------------------------------------------------------------------------------------------------
@@ -324,6 +335,23 @@ pbStatus pbTask_ReadLayers(pbTaskReader *r, const json_t *list, pbSpecPool *pool
   *outputs = l.width;
 
   return pb_ok;
+}
+
+pbStatus pbTask_CreateNetwork(pbTaskReader *r, const json_t *list, int inputs, uint64_t seed, int *outputs, pbNetwork **network,
+                              pbNetwork **single) {
+  pbSpecPool pool = {.ctx = r->ctx};
+  pbChainDef chain;
+
+  // the network copies what the pool holds
+  pbStatus status = pbTask_ReadLayers(r, list, &pool, inputs, &chain, outputs);
+  if (status == pb_ok) {
+    status = pbNetwork_Create(r->ctx, inputs, chain.layer, chain.count, seed, false, network);
+    if (status == pb_ok && single) status = pbNetwork_Create(r->ctx, inputs, chain.layer, chain.count, seed, true, single);
+    if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
+  }
+  pbSpecPool_Clear(&pool);
+
+  return status;
 }
 
 int pbTask_LayerOutputs(const json_t *list) {

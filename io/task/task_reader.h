@@ -36,20 +36,21 @@ typedef struct pbTaskReader {
   const double *theta;
   struct pbTrain *train;  // filled beside the task, where one is read
   struct pbControl *control;
-  const char *policy;  // a file given beside the task (pbPolicy_Load); NULL: none
-  bool audit;          // what is wanted is to be audited: variables need not be there
-  bool surfaces;       // of meshes are kept (pbLoadOptions)
-  bool design;         // masses and frames follow parameters of meshes (pbLoadOptions)
-  bool whole;          // what the model was made from is kept (pbModel_LoadWhole)
-  bool functions;      // of the host may stand in losses (pbTask_OnFunction)
-  bool run;            // what is wanted is a run: no loss is read, and neither steps nor variables need be there
-  bool trains;         // the file has a training: weights of its loss may have schedules
-  bool learning;       // terms are a training's: they see commands and decisions
-  bool window;         // what is read is one of a trajectory's: terms without a sample in it are left out
-  int stage;           // of a task with "stages", from 1; 0: the last
-  const json_t *laid;  // that one, laid over the file's task; NULL: there are none
-  size_t laid_at;      // its index
-  json_t *made;        // a list of trees that were made of the file's, kept for their texts; NULL: none
+  const json_t *training;  // "train", while a training's policy is read, which draws; else NULL
+  const char *policy;      // a file given beside the task (pbPolicy_Load); NULL: none
+  bool audit;              // what is wanted is to be audited: variables need not be there
+  bool surfaces;           // of meshes are kept (pbLoadOptions)
+  bool design;             // masses and frames follow parameters of meshes (pbLoadOptions)
+  bool whole;              // what the model was made from is kept (pbModel_LoadWhole)
+  bool functions;          // of the host may stand in losses (pbTask_OnFunction)
+  bool run;                // what is wanted is a run: no loss is read, and neither steps nor variables need be there
+  bool trains;             // the file has a training: weights of its loss may have schedules
+  bool learning;           // terms are a training's: they see commands and decisions
+  bool window;             // what is read is one of a trajectory's: terms without a sample in it are left out
+  int stage;               // of a task with "stages", from 1; 0: the last
+  const json_t *laid;      // that one, laid over the file's task; NULL: there are none
+  size_t laid_at;          // its index
+  json_t *made;            // a list of trees that were made of the file's, kept for their texts; NULL: none
 } pbTaskReader;
 
 // Read the text into a tree (json_decref it). Errors name the line.
@@ -239,6 +240,8 @@ pbRunStore pbTrainFile_Store(pbTrainFile *file);
 
 // Of a training (task_ramps.c): "ramps" of "train", and schedules of the loss's weights.
 PB_NODISCARD pbStatus pbTrain_ReadRamps(pbTaskReader *r, const json_t *train, struct pbTrain *t);
+// "noise" and "entropy" (task_explore.c), after the method.
+PB_NODISCARD pbStatus pbTrain_ReadExploration(pbTaskReader *r, const json_t *train, struct pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_ReadSchedules(pbTaskReader *r, const json_t *loss, struct pbTrain *t);
 
 // "urdf" of a task, zero where there is none. *package_path belongs to the caller, also on failure.

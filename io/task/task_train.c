@@ -30,7 +30,7 @@ static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
                                        NUMBER("beta1", beta1, 0, 0.999999),
                                        NUMBER("beta2", beta2, 0, 0.999999),
                                        NUMBER("clip", clip, 0, 1e12),
-                                       NUMBER("noise", noise, 0, 1e6),
+                                       PB_KEY_PART("noise"),
                                        NUMBER("last_noise", last_noise, 0, 1e6),
                                        NUMBER("ratio", ratio, 1e-6, 1e6),
                                        NUMBER("sigma", sigma, 1e-12, 1e6),
@@ -39,6 +39,7 @@ static const pbTaskKey train_keys[] = {PB_KEY_PART("method"),
                                        COUNT("population", population, 4, 100000),
                                        PB_KEY_PART("evaluate"),
                                        PB_KEY_PART("critic"),
+                                       PB_KEY_PART("entropy"),
                                        PB_KEY_PART("ramps"),
                                        PB_KEYS_END};
 static const pbTaskKey window_key = COUNT("window", window, 1, 100000);
@@ -79,6 +80,9 @@ static pbTrainSettings defaults(pbTrainMethod method) {
                            // exploration, and how the policy is judged
                            .noise = samples ? 0.3 : 0.1,
                            .last_noise = -1,
+                           .temperature = 1,
+                           .target_entropy = NAN,
+                           .temperature_rate = 5e-3,
                            .evaluate_every = 25,
                            .evaluate_starts = 8,
 
@@ -147,24 +151,6 @@ static json_t *join_layers(const json_t *policy, int normalizer, const json_t *o
 
 static pbStatus no_memory(const pbTaskReader *r) { return pbTaskReader_Fail(r, pb_no_memory, "no memory for a critic"); }
 
-// single: the same layers in float, too; NULL: not wanted.
-static pbStatus create_network(pbTaskReader *r, const json_t *list, int inputs, uint64_t seed, int *outputs, pbNetwork **network,
-                               pbNetwork **single) {
-  pbSpecPool pool = {.ctx = r->ctx};
-  pbChainDef chain;
-
-  // the network copies what the pool holds
-  pbStatus status = pbTask_ReadLayers(r, list, &pool, inputs, &chain, outputs);
-  if (status == pb_ok) {
-    status = pbNetwork_Create(r->ctx, inputs, chain.layer, chain.count, seed, false, network);
-    if (status == pb_ok && single) status = pbNetwork_Create(r->ctx, inputs, chain.layer, chain.count, seed, true, single);
-    if (status != pb_ok) status = pbTaskReader_FailAgain(r, status);
-  }
-  pbSpecPool_Clear(&pool);
-
-  return status;
-}
-
 // Where the slices of a network's normalizer begin among its parameters.
 static ptrdiff_t slice_at(const pbNetwork *network, const char *layer, const char *what) {
   const pbPolicyFunction *f = pbNetwork_Function(network);
@@ -223,7 +209,7 @@ static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int norma
   // what comes before it, alone
   int outputs;
   json_t *list = join_layers(layers, normalizer - 1, NULL);
-  pbStatus status = list ? create_network(r, list, inputs, 0, &outputs, &t->before, NULL) : no_memory(r);
+  pbStatus status = list ? pbTask_CreateNetwork(r, list, inputs, 0, &outputs, &t->before, NULL) : no_memory(r);
   json_decref(list);
 
   return status;
@@ -234,7 +220,7 @@ static pbStatus make_critic(pbTaskReader *r, const json_t *list, int inputs, int
   if (!list) return no_memory(r);
 
   // other numbers than the policy's, from the same seed
-  PB_TRY(create_network(r, list, inputs, t->settings.seed + 1, &outputs, &t->critic, &t->critic_single));
+  PB_TRY(pbTask_CreateNetwork(r, list, inputs, t->settings.seed + 1, &outputs, &t->critic, &t->critic_single));
   if (outputs != critics) return pbTaskReader_Fail(r, pb_bad_input, "a critic has one output, these layers have %d", outputs);
   if (pbNetwork_Function(t->critic)->memory)
     return pbTaskReader_Fail(r, pb_bad_input, "a critic has no memory: none of gru, delay or pid");
@@ -296,7 +282,8 @@ static pbStatus read_critic(pbTaskReader *r, const json_t *train, pbTrain *t) {
   json_t *policy = pbJson_Read(text, strlen(text), 0, &error, &no_room);
   const json_t *layers = json_object_get(policy, "layers");
   int normalizer = find_normalizer(layers);
-  int inputs = t->task->model->policy->observed;
+  const pbPolicyModel *p = t->task->model->policy;
+  int inputs = p->observed - p->decide->draws;
   pbStatus status = policy ? pb_ok : no_memory(r);
   if (status == pb_ok && needs_critic(t->settings.method))
     status = create_critic(r, layers, normalizer, json_object_get(object, "layers"), inputs, t);
@@ -319,18 +306,6 @@ static pbStatus read_method(pbTaskReader *r, const json_t *object, pbTrainMethod
   for (int i = 0; i < pb_trainMethodCount; i++) pbSuggest_Offer(&near, pbTrainMethod_Name((pbTrainMethod)i));
   return pbTaskReader_FailAt(r, "method", "expected bptt, shac, ppo, es or sep-cma, found '%.40s'%s", word,
                              pbSuggest_Write(&near, hint, sizeof hint));
-}
-
-// The density of an action is that of the noise about what the network puts out: nothing may stand between.
-static pbStatus check_samples(pbTaskReader *r, const pbTrainSettings *s) {
-  const pbPolicyModel *p = r->model->policy;
-  bool plain = !p->act && !p->memory && !p->reaches[pb_outputForce] && !p->reaches[pb_outputWrench];
-  const char *who = s->mix ? "mix" : "ppo";
-  if (!(s->noise > 0 && s->last_noise > 0))
-    return pbTaskReader_FailAt(r, "noise", "%s learns from the noise alone: expected a positive number", who);
-  if (plain) return pb_ok;
-
-  return pbTaskReader_FailAt(r, "method", "%s needs a policy without memory and \"act\" whose outputs are controls", who);
 }
 
 // Keys of some methods, which others would take no notice of.
@@ -395,8 +370,7 @@ static pbStatus read_train(pbTaskReader *r, const json_t *root, pbTrain *t) {
   PB_TRY(pbTaskReader_Seed(r, root, &t->settings.seed));
   PB_TRY(pbTaskReader_Fill(r, object, train_keys, &t->settings));
   PB_TRY(read_window(r, object, t));
-  if (t->settings.last_noise < 0) t->settings.last_noise = t->settings.noise;
-  if (method == pb_trainPpo || t->settings.mix) PB_TRY(check_samples(r, &t->settings));
+  PB_TRY(pbTrain_ReadExploration(r, object, t));
   if (evaluate) {
     pbTaskReader_Enter(r, "evaluate");
     PB_TRY(pbTaskReader_Fill(r, evaluate, evaluate_keys, &t->settings));
@@ -555,6 +529,9 @@ static pbStatus check_law(pbTaskReader *r, const pbTrain *t, const pbDraw *d, do
 static pbStatus check_entries(pbTaskReader *r, const pbTrain *t, const pbDraw *d) {
   const pbPolicyModel *p = t->task->model->policy;
   for (int k = 0; k < d->count; k++) {
+    bool explores =
+        t->explore_at >= 0 && d->index[k] >= (size_t)t->explore_at && d->index[k] < (size_t)t->explore_at + (size_t)t->explored;
+    if (explores) return pbTaskReader_Fail(r, pb_bad_input, "what a policy explores by is not drawn");
     bool policys = d->index[k] >= p->theta && d->index[k] < p->theta + p->theta_size;
     if (policys && t->settings.method == pb_trainPpo)
       return pbTaskReader_Fail(r, pb_unsupported, "ppo knows one policy, whose numbers are not drawn");
@@ -604,7 +581,7 @@ static pbTrain *create(pbContext *ctx) {
   pbTrain *t = pbContext_Alloc(ctx, sizeof *t);
   if (!t) return NULL;
   t->ctx = ctx;
-  t->mean_at = t->deviation_at = t->critic_mean_at = t->critic_deviation_at = -1;
+  t->mean_at = t->deviation_at = t->critic_mean_at = t->critic_deviation_at = t->explore_at = -1;
   return t;
 }
 

@@ -22,7 +22,10 @@ static const char *const titles[PB_TRAIN_COLUMNS] = {[2] = "loss a decision, mea
                                                      [DROPPED] = "worlds that diverged",
                                                      [10] = "s up to their end, mean",
                                                      [11] = "share of them that are a success",
-                                                     [12] = "share of the likelihood ratio in the gradient"};
+                                                     [12] = "share of the likelihood ratio in the gradient",
+                                                     [13] = "deviation before the squash, mean over the outputs",
+                                                     [14] = "entropy of a decision",
+                                                     [15] = "what entropy counts in costs"};
 
 // ---- curves -----------------------------------------------------------------------------------------------------------
 static bool windows_change(const pbTrain *train) {

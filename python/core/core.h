@@ -181,6 +181,7 @@ PyObject *pyModel_StartInto(PyObject *self, PyObject *args);
 PyObject *pyTask_Optimize(PyObject *module, PyObject *args);
 PyObject *pyTask_Audit(PyObject *module, PyObject *args);
 PyObject *pyTask_Train(PyObject *module, PyObject *args);
+PyObject *pyTask_Evaluate(PyObject *module, PyObject *args);
 
 // ---- energy.c: formulas over elements
 bool pyEnergy_Register(PyObject *module);

@@ -73,6 +73,7 @@ static PyMethodDef methods[] = {{"energies", pyDescribe_Energies, METH_NOARGS, "
                                 {"optimize", pyTask_Optimize, METH_VARARGS, "A task's search."},
                                 {"audit", pyTask_Audit, METH_VARARGS, "The audit of an answer."},
                                 {"train", pyTask_Train, METH_VARARGS, "The training of a task's policy."},
+                                {"evaluate", pyTask_Evaluate, METH_VARARGS, "What a policy does in episodes of its own."},
                                 {"xla_targets", pyXla_Targets, METH_VARARGS, "Handlers for XLA's custom calls, or None."},
                                 {"xla_close", pyXla_Close, METH_NOARGS, "No more custom calls; how many are going on."},
                                 {"recording", pyRecording_Load, METH_VARARGS, "The arrays of a file of recorded data."},

@@ -422,6 +422,42 @@ static PyObject *curves(const Training *t) {
   return result;
 }
 
+// ---- evaluation of a policy ---------------------------------------------------------------------------------------------------
+static pbStatus evaluate(Training *t, int starts, char **text) {
+  pbTrainTest test;
+  const Given *g = &t->given;
+  PB_TRY(pbTrain_Load(t->job.ctx, g->path, g->roots, g->policy, &t->train));
+  const pbTrainOptions options = {
+      .threads = g->threads, .has_seed = g->seed >= 0, .seed = (uint64_t)g->seed, .progress = on_training, .user = &t->job};
+  PB_TRY(pbTrain_Test(t->train, &options, starts, &test));
+  return pbTrainTest_Json(t->job.ctx, &test, text);
+}
+
+// (path, policy, roots, seed, starts, threads, progress): the numbers as JSON
+PyObject *pyTask_Evaluate(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *tell, *result = NULL;
+  char *text = NULL;
+  int starts;
+  Training *t = PyMem_Calloc(1, sizeof *t);
+  if (!t) return PyErr_NoMemory();
+  Given *g = &t->given;
+  bool right = PyArg_ParseTuple(args, "szzLiiO", &g->path, &g->policy, &g->roots, &g->seed, &starts, &g->threads, &tell);
+
+  if (right && pyJob_Begin(&t->job, "evaluate", tell, Py_None)) {
+    pbStatus status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = evaluate(t, starts, &text);
+    Py_END_ALLOW_THREADS;
+    result = status == pb_ok ? PyUnicode_FromString(text) : pyJob_Raise(&t->job, status);
+    pbContext_Free(t->job.ctx, text);
+    pbTrain_Destroy(t->train);
+    pyJob_End(&t->job);
+  }
+  PyMem_Free(t);
+  return result;
+}
+
 // (path, output, policy, roots, seed, threads, fresh, progress)
 PyObject *pyTask_Train(PyObject *module, PyObject *args) {
   (void)module;

@@ -17,7 +17,7 @@ if "t" in getattr(_sys, "abiflags", ""):
 from . import _core
 from .bridge import from_mujoco
 from .build import build_info
-from .commands import audit, check, energies, info, inspect, optimize, train, view
+from .commands import audit, check, energies, evaluate, info, inspect, optimize, train, view
 from .control import Mpc, Plan, PlanNow
 from .energy import Energy
 from .errors import ArgumentError, CapacityError, Error, FileError, InputError, NotDifferentiableError, StepError, UnsupportedError
@@ -32,7 +32,7 @@ from .state import State
 
 __version__ = _core.version
 __all__ = ["ArgumentError", "CapacityError", "Energy", "Error", "FileError", "Fit", "Gradient", "InputError", "Model", "Mpc", "NotDifferentiableError", "Objective", "Plan", "PlanNow", "Rollout",
-           "Seen", "Spec", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "from_mujoco", "identify", "info", "inspect", "load", "loads", "optimize", "plot", "recording", "train", "view"]
+           "Seen", "Spec", "State", "StepError", "Tangent", "UnsupportedError", "audit", "build_info", "check", "energies", "evaluate", "from_mujoco", "identify", "info", "inspect", "load", "loads", "optimize", "plot", "recording", "train", "view"]
 
 if _typing.TYPE_CHECKING:  # for which a function of modules would take every name for one that is there
     from . import gym as gym, jax as jax, torch as torch

@@ -1,6 +1,7 @@
 """What the program does beyond rollouts, as functions: the same code of the library with the same numbers."""
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import warnings
@@ -286,6 +287,24 @@ def train(task: Task, output: Path, *, seed: int | None = None, threads: int | N
                                          max(0, _whole(threads, "threads", 1, 1024)), fresh, tell)
     _warn(lines)
     return np.frombuffer(rows, dtype=[(name, np.float64) for name in names])
+
+
+def evaluate(task: Task, policy: Path | None = None, *, starts: int = 200, seed: int | None = None, threads: int | None = None,
+             allow_root: Path | Sequence[Path] = (), progress: Progress = None) -> dict[str, Any]:
+    """Try a trained policy in episodes that no training has seen: starts, parameters, commands, pushes and noise are drawn anew by the task's laws.
+
+    task: a path or a dict with "policy", "episode" and "train" (docs/task.md); policy: "W.npz", weights; None: the task's own;
+    starts: how many episodes, 1 to 100 000; seed: of their draws, None: the task's, which are not the training's either.
+
+    Returns the numbers that the program writes: starts, seed, seconds (of a whole episode), loss (a decision), ended (episodes that ended before their
+    time), diverged (those of them that did), length (s, mean), success (share, None without "success"), distance (m, mean of what the first free
+    body went, level; None without one), terms (a list of name, cost, rms: its root mean square, None of terms that are no squares) and
+    done (a list of name, episodes). Raises InputError with file, place and reason.
+    """
+    with Description(task, "task") as path, Telling(progress) as tell:
+        text = _core.evaluate(_task(path), _file(policy, "policy"), paths_of(allow_root, "allow_root"), _whole(seed, "seed", 0),
+                              _whole(starts, "starts", 1, 100_000), max(0, _whole(threads, "threads", 1, 1024)), tell)
+    return json.loads(text)  # type: ignore[no-any-return]
 
 
 # ---- pictures ---------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "elementary/elementary.h"
 #include "learn/train.h"
 #include "model/policy_data.h"
 
@@ -53,7 +54,17 @@ static size_t measure_slices(pbTrain *t) {
     learned += p.fixed ? 0 : count_of(&p);
   }
 
-  return learned;
+  return learned + (t->settings.learned ? (size_t)t->explored : 0);
+}
+
+// Behind the weights: their slice is fixed, for whoever else asks.
+static void add_deviations(pbTrain *t) {
+  for (int i = 0; i < pbModel_ParamCount(t->model); i++) {
+    pbParam p = pbModel_ParamAt(t->model, i);
+    if (p.offset == (size_t)t->explore_at) t->slices[t->slice_count++] = p.name;
+  }
+
+  for (int i = 0; i < t->explored; i++) t->unknown[t->unknowns++] = (size_t)(t->explore_at + i);
 }
 
 static pbStatus find_slices(pbTrain *t) {
@@ -71,6 +82,7 @@ static pbStatus find_slices(pbTrain *t) {
     }
   }
 
+  if (t->settings.learned) add_deviations(t);
   return pb_ok;
 }
 
@@ -138,7 +150,8 @@ static pbStatus take_drawn(pbTrain *t) {
   if (pbTrain_DrawsPushes(t, false)) PB_TRY(reals(t, rows * 6 * (size_t)t->model->nbody, &t->xfrc));
   if (pbTrain_DrawsPushes(t, true)) PB_TRY(reals(t, rows * (size_t)t->model->nv, &t->kick));
 
-  return pbTrain_DrawsNoise(t) ? reals(t, rows * (size_t)t->model->policy->observed, &t->noise) : pb_ok;
+  bool noise = pbTrain_DrawsNoise(t) || t->model->policy->decide->draws > 0;
+  return noise ? reals(t, rows * (size_t)t->model->policy->observed, &t->noise) : pb_ok;
 }
 
 // Rows and orders of samples, what became of each world.
@@ -185,10 +198,15 @@ static pbStatus take_window(pbTrain *t) {
   PB_TRY(reals(t, worlds * window, &t->clock));
   PB_TRY(reals(t, worlds * window * (size_t)c->count, &t->term_costs));
   PB_TRY(reals(t, (size_t)c->count, &t->term_means));
+  PB_TRY(take(t, (size_t)e->count + 1, sizeof *t->episodes_ended, &t->episodes_ended));
   PB_TRY(reals(t, worlds * window, &t->target));
   PB_TRY(reals(t, worlds * window, &t->advantage));
   PB_TRY(reals(t, worlds * window * (size_t)t->nx, &t->fresh));
-  PB_TRY(reals(t, worlds * window * (size_t)t->model->policy->outputs, &t->mean));
+  size_t outputs = (size_t)t->model->policy->outputs, explored = (size_t)t->explored;
+  PB_TRY(reals(t, worlds * window * (outputs > explored ? outputs : explored), &t->mean));
+  PB_TRY(reals(t, 2 * explored, &t->old_log));
+  t->soft = t->costs;
+  if (t->settings.entropy) PB_TRY(reals(t, worlds * window, &t->soft));
 
   // one world's, one state's
   PB_TRY(reals(t, window + 1, &t->next));
@@ -245,7 +263,8 @@ static pbStatus create_heads(pbTrain *t) {
   if (t->settings.method == pb_trainPpo) columns = worlds * t->settings.window;
   else if (t->settings.mix) columns = t->settings.window;
 
-  return columns ? pbHead_Create(t->ctx, t->pool, t->model->policy->decide, columns, &t->head_policy) : pb_ok;
+  const pbPolicyFunction *f = t->body ? pbNetwork_Function(t->body) : t->model->policy->decide;
+  return columns ? pbHead_Create(t->ctx, t->pool, f, columns, &t->head_policy) : pb_ok;
 }
 
 static pbStatus find_drawn(pbTrain *t) {
@@ -296,6 +315,7 @@ static void take_statistics(pbTrain *t) {
 
 static void set_first_states(pbTrain *t) {
   memcpy(t->theta, t->task->theta, t->ntheta * sizeof(double));
+  t->now->log_temperature = pbLog(t->settings.temperature);
   memcpy(t->best, t->theta + t->policy_at, t->policy_count * sizeof(double));
   for (int i = 0; i < t->features; i++) t->stat_square[i] = 1;
   if (t->brought) take_statistics(t);
@@ -319,7 +339,7 @@ pbStatus pbTrain_Begin(pbTrain *t, int threads) {
 
   // its own noise is a part of what a policy did last; where another function acts on the decision, noise comes behind that
   pbPolicyModel *policy = t->task->model->policy;
-  policy->hears = !policy->act;
+  policy->hears = !policy->act && !pbTrain_Explores(t);
   PB_TRY(pbPool_Create(t->ctx, threads, &t->pool));
   PB_TRY(create_heads(t));
   PB_TRY(take_kept(t));
@@ -382,9 +402,15 @@ void pbTrain_End(pbTrain *t) {
                   .given = t->given,
                   .critic_text = t->critic_text,
                   .fresh_critic = t->fresh_critic,
+                  .explore_at = t->explore_at,
+                  .explored = t->explored,
+                  .squashed = t->squashed,
+                  .body = t->body,
                   .ramp = t->ramp,
                   .ramps = t->ramps,
                   .schedule = t->schedule,
-                  .schedules = t->schedules};
+                  .schedules = t->schedules,
+                  .test_terms = t->test_terms,
+                  .test_ends = t->test_ends};
   *t = kept;
 }

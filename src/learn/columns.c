@@ -51,9 +51,9 @@ void pbTrain_MeanTerms(const pbTrain *t, double *mean) {
 
 // ---- columns ----------------------------------------------------------------------------------------------------------
 const char *pbTrainRow_Name(int column) {
-  static const char *const names[PB_TRAIN_COLUMNS] = {"update",    "robot_steps", "loss",      "gradient_norm", "critic_error",
-                                                      "evaluated", "alive",       "agreement", "window",        "dropped",
-                                                      "length",    "success",     "mixed"};
+  static const char *const names[PB_TRAIN_COLUMNS] = {
+      "update", "robot_steps", "loss",   "gradient_norm", "critic_error", "evaluated", "alive",   "agreement",
+      "window", "dropped",     "length", "success",       "mixed",        "deviation", "entropy", "temperature"};
 
   return column >= 0 && column < PB_TRAIN_COLUMNS ? names[column] : NULL;
 }

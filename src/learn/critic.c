@@ -53,7 +53,7 @@ pbStatus pbTrain_MakeTargets(pbTrain *t) {
   for (int w = 0; w < t->settings.worlds; w++) {
     size_t at = (size_t)w * (size_t)window;
     for (int k = 0; k < t->length[w]; k++) t->next[k] = pbTrain_ValueAt(&t->head_fit, count, column++, true);
-    pbTrain_Targets(&t->settings, t->length[w], t->costs + at, t->next, t->ended + at, t->target + at);
+    pbTrain_Targets(&t->settings, t->length[w], t->soft + at, t->next, t->ended + at, t->target + at);
   }
 
   return pb_ok;

@@ -34,6 +34,7 @@ static void pull_cost(pbTrain *t, int w, int k, double factor) {
   pbTrain_Cost(t, w, k, true);
   add_scaled(held, c->bar_decision, factor, c->nheld);
   if (k > 0 && !pbTrain_Ended(t, w, k - 1)) add_scaled(held - t->nt, c->bar_last, factor, c->nheld);
+  pbTrain_PullEntropy(t, w, k, factor, x + t->nt - t->model->policy->held);
   add_scaled(x, c->bar_q, factor, c->nv);
   add_scaled(x + c->nv, c->bar_v, factor, c->nv);
   add_scaled(x + 2 * c->nv, c->bar_a, factor, c->na);
@@ -121,10 +122,14 @@ pbStatus pbTrain_Gradient(pbTrain *t, bool critic) {
 
   PB_ASSERT(decisions > 0);
   clear_bars(t);
+  t->entropy_share = 0;
   for (int w = 0; w < t->settings.worlds; w++) {
     t->factor[w] = pull_world(t, w, 1 / decisions);
   }
   if (critic) PB_TRY(pull_values(t));
 
-  return pull_window(t, 1 / decisions);
+  PB_TRY(pull_window(t, 1 / decisions));
+  pbTrain_PullDeviations(t);
+
+  return pb_ok;
 }

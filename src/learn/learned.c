@@ -15,10 +15,12 @@ typedef struct Part {
 
 static bool by_adam(const pbTrain *t) { return t->settings.method != pb_trainEs && t->settings.method != pb_trainSepCma; }
 
+size_t pbTrain_Weights(const pbTrain *t) { return t->unknowns - (t->settings.learned ? (size_t)t->explored : 0); }
+
 // In the order in which they are kept.
 static void list_parts(const pbTrain *t, Part part[PARTS]) {
   const pbLearned *g = &t->given;
-  size_t policy = by_adam(t) ? t->unknowns : 0;
+  size_t policy = by_adam(t) ? pbTrain_Weights(t) : 0;
   size_t critic = t->critic ? t->head_critic.params : 0, unknowns = t->critic ? t->head_critic.unknowns : 0;
 
   part[0] = (Part){t->adam_m, g->m, policy};

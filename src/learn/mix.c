@@ -5,13 +5,16 @@
 // With the cost of a window J = sum over decisions k of f_k c_k, f_k its factor (discount^k by a decision's share), and the
 // value of what follows its last one, decisions being normal about the policy's output m with deviation s,
 //   grad J = E sum_k f_k (R_k - b_k) (a_k - m_k) / s^2 . dm_k,      R_k = c_k + discount R_(k + 1),
-// for any b_k that the decision has no part in: the critic's value of what it saw. Both are estimates of the same gradient, and
-// sums over independent worlds, so a mean of both with the share p of this one has the variance
-//   (1 - p)^2 V + 2 p (1 - p) C + p^2 V',   least at p = (V - C) / (V + V' - 2 C).
+// for any b_k that the decision has no part in: the critic's value of what it saw. Of noise e before a squash, with the
+// deviation d, it is e / d dm_k + (e^2 - 1) d(log d); costs are then less what entropy is worth, which has log d in it by itself.
+//
+// Both are estimates of the same gradient, and sums over independent worlds, so a mean of both with the share p of this one has
+// the variance (1 - p)^2 V + 2 p (1 - p) C + p^2 V', least at p = (V - C) / (V + V' - 2 C).
 #include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "learn/train.h"
 #include "model/policy_data.h"
 
@@ -32,7 +35,7 @@ static pbStatus find_values(pbTrain *t, int w, double *value) {
 static void weigh(pbTrain *t, int w, double share, const double *value, double *weight) {
   int length = t->length[w];
   double follows = value[length], factor = share, discount = t->settings.discount;
-  const double *cost = t->costs + (size_t)w * (size_t)t->settings.window;
+  const double *cost = t->soft + (size_t)w * (size_t)t->settings.window;
 
   for (int k = length - 1; k >= 0; k--) {
     follows = cost[k] + (pbTrain_Ended(t, w, k) ? 0 : discount * follows);
@@ -51,29 +54,49 @@ typedef struct Decisions {
   double variance;
 } Decisions;
 
+// How much likelier a decision gets by output k of the policy's.
+static double score(const Decisions *d, int decision, int k) {
+  const pbTrain *t = d->t;
+  const pbOutputTarget *target = t->model->policy->target;
+  int window = t->settings.window;
+  if (!pbTrain_Explores(t)) return target[k].scale * pbTrain_NoiseOf(t, decision)[target[k].index] / d->variance;
+
+  return pbTrain_Draws(t, decision / window, decision % window)[k] / pbExp(t->theta[t->explore_at + k]);
+}
+
 static void pull_decisions(void *user, int first, int count, const double *out, double *out_bar) {
   const Decisions *d = user;
-  const pbOutputTarget *target = d->t->model->policy->target;
   (void)out;
 
   for (int i = 0; i < count; i++) {
-    const double *noise = pbTrain_NoiseOf(d->t, d->first + first + i);
     for (int k = 0; k < d->t->head_policy.f->outputs; k++)
-      out_bar[k * count + i] = d->weight[first + i] * target[k].scale * noise[target[k].index] / d->variance;
+      out_bar[k * count + i] = d->weight[first + i] * score(d, d->first + first + i, k);
   }
 }
 
-// Adds a world's gradient to that of all, and its sums to its places.
-static void keep_world(pbTrain *t, int w) {
+// By the logarithms of deviations, behind those by what comes before the noise.
+static void pull_deviations(const pbTrain *t, int w, double share, const double *weight, double *bar) {
+  double factor = share, worth = pbTrain_Temperature(t);
+  memset(bar, 0, (size_t)t->explored * sizeof *bar);
+  for (int k = 0; k < t->length[w]; k++) {
+    const double *e = pbTrain_Draws(t, w, k);
+    for (int i = 0; i < t->explored; i++) bar[i] += weight[k] * (e[i] * e[i] - 1) - worth * factor;
+    factor = pbTrain_Ended(t, w, k) ? share : factor * t->settings.discount;
+  }
+}
+
+// Adds a world's gradient to that of all, and its sums to its places. What stands behind the noise has no part in a likelihood.
+static void keep_world(pbTrain *t, int w, const double *by_deviation) {
   const pbLearnAgreement *a = &t->agreement;
-  const double *bar = t->head_policy.bar;
+  const pbHead *head = &t->head_policy;
   double *to = t->mix.numbers + (size_t)w * a->places;
   size_t at = t->model->policy->theta;
 
   memset(to, 0, a->places * sizeof *to);
   for (size_t i = 0; i < t->unknowns; i++) {
-    double g = bar[t->unknown[i] - at];
-    PB_ASSERT(t->unknown[i] - at < t->head_policy.params);
+    size_t own = t->unknown[i] - at;
+    PB_ASSERT(own < head->params || t->settings.learned);
+    double g = own < head->params ? head->bar[own] : by_deviation[t->unknown[i] - (size_t)t->explore_at];
     t->mix.bar[i] += g;
     pbTrain_AddPlace(a, i, g, to);
   }
@@ -87,7 +110,8 @@ static pbStatus pull_world(pbTrain *t, int w, double share, double deviation) {
   Decisions d = {t, w * t->settings.window, weight, deviation * deviation};
   for (int k = 0; k < t->length[w]; k++) t->batch_row[k] = pbTrain_Observation(t, d.first + k);
   PB_TRY(pbHead_Fit(t, &t->head_policy, t->theta + t->model->policy->theta, t->batch_row, t->length[w], pull_decisions, &d));
-  keep_world(t, w);
+  if (t->settings.learned) pull_deviations(t, w, share, weight, t->old_log);
+  keep_world(t, w, t->old_log);
 
   return pb_ok;
 }

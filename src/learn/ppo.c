@@ -52,15 +52,19 @@ static void standardize(pbTrain *t, int count) {
   for (int i = 0; i < count; i++) t->advantage[t->order[i]] = (t->advantage[t->order[i]] - mean) / (sqrt(square) + 1e-8);
 }
 
+// What comes before a squash has its own weights in front of the policy's.
+static double *weights(const pbTrain *t) { return t->theta + t->model->policy->theta; }
+
 // What the policy put out at each decision before the first step of the update.
 static pbStatus remember_means(pbTrain *t, int count) {
   pbHead *head = &t->head_policy;
   for (int i = 0; i < count; i++) t->batch_row[i] = pbTrain_Observation(t, t->order[i]);
-  PB_TRY(pbHead_Forward(t, head, t->theta + t->model->policy->theta, t->batch_row, count));
+  PB_TRY(pbHead_Forward(t, head, weights(t), t->batch_row, count));
   for (int i = 0; i < count; i++) {
     double *mean = t->mean + (size_t)t->order[i] * (size_t)head->f->outputs;
     for (int k = 0; k < head->f->outputs; k++) mean[k] = head->out[pbHead_At(head, count, k, i)];
   }
+  if (pbTrain_Explores(t)) memcpy(t->old_log, t->theta + t->explore_at, (size_t)t->explored * sizeof *t->old_log);
 
   return pb_ok;
 }
@@ -101,16 +105,34 @@ static void pull_column(const Samples *s, int decision, const double *out, doubl
 
 static void pull_samples(void *user, int first, int count, const double *out, double *out_bar) {
   const Samples *s = user;
-  for (int i = 0; i < count; i++) pull_column(s, s->order[first + i], out + i, out_bar + i, count);
+  bool explores = pbTrain_Explores(s->t);
+  for (int i = 0; i < count; i++) {
+    int decision = s->order[first + i];
+    if (explores) pbTrain_PullSample(s->t, decision, out + i, count, 1.0 / s->count, out_bar + i, NULL);
+    else pull_column(s, decision, out + i, out_bar + i, count);
+  }
+}
+
+// By the logarithms of deviations, sample by sample in their order: what comes before them has none of these.
+static void pull_deviations(pbTrain *t, const int *order, int count) {
+  const pbHead *head = &t->head_policy;
+  double *bar = t->theta_bar + t->explore_at, *out = t->old_log + t->explored;
+  memset(bar, 0, (size_t)t->explored * sizeof *bar);
+
+  for (int i = 0; i < count; i++) {
+    for (int k = 0; k < t->explored; k++) out[k] = head->out[pbHead_At(head, count, k, i)];
+    pbTrain_PullSample(t, order[i], out, 1, 1.0 / count, NULL, bar);
+  }
 }
 
 static pbStatus fit_policy(pbTrain *t, const int *order, int count, double *norm) {
   pbHead *head = &t->head_policy;
   Samples samples = {t, order, count, pbTrain_Deviation(t)};
   for (int i = 0; i < count; i++) t->batch_row[i] = pbTrain_Observation(t, order[i]);
-  PB_TRY(pbHead_Fit(t, head, t->theta + t->model->policy->theta, t->batch_row, count, pull_samples, &samples));
+  PB_TRY(pbHead_Fit(t, head, weights(t), t->batch_row, count, pull_samples, &samples));
 
   memcpy(t->theta_bar + t->model->policy->theta, head->bar, head->params * sizeof(double));
+  if (t->settings.learned) pull_deviations(t, order, count);
   *norm = pbTrain_Adam(t);
   return pb_ok;
 }

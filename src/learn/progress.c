@@ -3,15 +3,29 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "elementary/elementary.h"
 #include "learn/train.h"
 
 double pbTrain_Fraction(const pbTrain *t) { return t->now->decisions / pbTrain_Decisions(t, t->settings.updates); }
 
 double pbTrain_Rate(const pbTrain *t) { return 1 + (t->settings.last_rate - 1) * pbTrain_Fraction(t); }
 
+double pbTrain_Deviation(const pbTrain *t) {
+  const pbTrainSettings *s = &t->settings;
+  return s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t);
+}
+
+void pbTrain_SetDeviation(pbTrain *t) {
+  if (!pbTrain_Explores(t) || !t->settings.scheduled) return;
+  for (int i = 0; i < t->explored; i++) t->theta[t->explore_at + i] = pbLog(pbTrain_Deviation(t));
+}
+
 double pbTrain_Adam(pbTrain *t) {
   pbLearnAdam adam = {t->unknowns, t->unknown, t->adam_m, t->adam_v, &t->now->adam};
-  return pbLearnAdam_Step(&adam, &t->settings, t->settings.rate * pbTrain_Rate(t), t->theta_bar, t->theta);
+  double norm = pbLearnAdam_Step(&adam, &t->settings, t->settings.rate * pbTrain_Rate(t), t->theta_bar, t->theta);
+  pbTrain_HoldDeviation(t);
+
+  return norm;
 }
 
 // At most fifty times a second, so that who interrupts is heard at once, from wherever work goes on.

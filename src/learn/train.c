@@ -185,10 +185,14 @@ static pbStatus one_update(pbTrain *t) {
 
   // what is judged and kept is of the task's own physics
   PB_TRY(pbTrain_Ramp(t, pbTrain_Fraction(t)));
+  pbTrain_SetDeviation(t);
+  double temperature = pbTrain_Temperature(t);
   pbStatus status = methods[s->method].update(t, &row);
   PB_TRY(pbTrain_Ramp(t, 1));
   PB_TRY(status);
   note_terms(t, false);
+  pbTrain_NoteExploration(t, temperature, &row);
+  pbTrain_Temper(t);
 
   t->now->decisions += s->window;
   if (is_judged(t, before)) {
@@ -304,7 +308,10 @@ void pbTrain_Destroy(pbTrain *train) {
   pbContext_Free(train->ctx, train->ramp);
   pbContext_Free(train->ctx, train->schedule);
   pbContext_Free(train->ctx, train->critic_text);
+  pbContext_Free(train->ctx, train->test_terms);
+  pbContext_Free(train->ctx, train->test_ends);
   pbNetwork_Destroy(train->before);
+  pbNetwork_Destroy(train->body);
   pbNetwork_Destroy(train->critic);
   pbNetwork_Destroy(train->critic_single);
   if (train->task) pbTask_Destroy(train->task);

@@ -18,7 +18,10 @@ typedef struct pbTrainSettings {
   double discount, lambda;      // of a decision; of the critic's targets
   double rate, last_rate;       // of Adam, falling linearly from the first to the last update
   double beta1, beta2, clip;    // clip: largest norm of a gradient
-  double noise, last_noise;     // standard deviation of what is added to controls while collecting
+  double noise, last_noise;     // deviation of what is added to controls, or before the squash of a policy that explores
+  bool scheduled, learned;      // of such: the deviation is `noise`; is learned; else it is its layer's
+  bool entropy, tunes;          // entropy is worth something; its temperature follows target_entropy
+  double temperature, target_entropy, temperature_rate;
   int evaluate_every, evaluate_starts;
   bool evaluate_noise;                // of what is observed
   double critic_rate, critic_target;  // target: share that stays of the slow critic
@@ -92,11 +95,12 @@ typedef struct pbTrainNumbers {  // doubles only: they are saved as such
   double update, steps, evaluated, best_update, best_score, best_alive, first_score, dropped, seconds, adam, critic_adam, stats,
       seed, method, best_stats, best_length, best_success;
   double best_adam, best_critic_adam, starts;  // starts: that the best was judged with
-  double decisions, level, since;              // decisions: of each world; level: of the window in use; since its trial
+  double log_temperature, temperature_m, temperature_v, temperature_steps;
+  double decisions, level, since;  // decisions: of each world; level: of the window in use; since its trial
 } pbTrainNumbers;
 
 // What random numbers are for.
-enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch, pb_drawPlaces, pb_drawSeen };
+enum { pb_drawNoise, pb_drawStart, pb_drawOrder, pb_drawEvaluation, pb_drawSearch, pb_drawPlaces, pb_drawSeen, pb_drawTest };
 
 enum { PB_TRAIN_LEVELS = 20 };
 typedef struct pbLearnAgreement {      // of the gradients of worlds: src/learn/agreement.c
@@ -135,6 +139,12 @@ struct pbTrain {
   pbLearned given;    // beside the policy's weights in its file, as far as it is of use here
   char *critic_text;  // the critic's layers; NULL: it has none
   bool fresh_critic;  // whatever the file has
+  // Where the logarithms of deviations stand in theta (-1: the policy does not explore), how many, tanh behind them; what comes
+  // before them as a network of its own.
+  ptrdiff_t explore_at;
+  int explored;
+  bool squashed;
+  pbNetwork *body;
   pbRamp *ramp;
   int ramps;
   pbTermSchedule *schedule;
@@ -191,6 +201,9 @@ struct pbTrain {
   int *row_steps;                                    // (window + 1)
   double *term_costs;                                // (lanes, window, terms)
   double *costs, *target, *advantage, *mean;         // (worlds, window), mean: (worlds, window, outputs)
+  double *soft;                                      // (worlds, window): costs less what entropy is worth
+  double *old_log;                                   // explored: before the update
+  double entropy, entropy_share;                     // mean of a window; sum of the factors of its decisions
   double *clock;                                     // (lanes, window): s of its episode when a decision is over
   double *fresh;                                     // (worlds, window, nx): new starts right after a decision
   double *observed;                                  // (worlds, window + 1, nobs)
@@ -209,7 +222,12 @@ struct pbTrain {
   double began, saved, told, steps_before, seconds_before, first_fraction;
   double last_cost, last_score;
   double episode_length, success_rate, *term_means;  // of the last evaluation: as in a row; (terms)
-  bool stopped, often;                               // often: news at every occasion
+  double episode_path;                               // m, mean of what the first free body went, level; NaN: there is none
+  int episodes_diverged, *episodes_ended;            // (terms of end): ended by each
+  // of the last test
+  pbTrainTestTerm *test_terms;
+  pbTrainTestEnd *test_ends;
+  bool stopped, often;  // often: news at every occasion
 };
 
 // ---- begin.c: memory, the worlds' first states
@@ -218,7 +236,8 @@ void pbTrain_End(pbTrain *t);
 
 // ---- learned.c: what passes from one training to the next
 size_t pbTrain_LearnedSize(const pbTrain *t);
-void pbTrain_NoteLearned(pbTrain *t);  // now is what goes with the best
+size_t pbTrain_Weights(const pbTrain *t);  // unknowns but deviations: what its file has Adam's numbers of
+void pbTrain_NoteLearned(pbTrain *t);      // now is what goes with the best
 void pbTrain_TakeGiven(pbTrain *t);
 pbLearned pbTrain_Learned(const pbTrain *t);  // until the next pbTrain_Begin or pbTrain_End
 
@@ -247,7 +266,6 @@ int pbTrain_FirstAge(const pbTrain *t, int w);
 // What acts in the window to come beside controls: commands, and paths of mocap bodies.
 void pbTrain_Prepare(pbTrain *t);
 PB_NODISCARD pbStatus pbTrain_Collect(pbTrain *t);
-double pbTrain_Deviation(const pbTrain *t);                     // of the exploration's noise, now
 const double *pbTrain_NoiseOf(const pbTrain *t, int decision);  // nu: what it added to the controls of a decision
 // pb_not_finite, with the reason: no world of the batch has a finite loss.
 PB_NODISCARD pbStatus pbTrain_FailAll(const pbTrain *t, const pbBatch *batch);
@@ -303,6 +321,23 @@ void pbTrain_Disturb(const pbTrain *t, pbBatch *batch, bool noise);
 // ---- gradient.c: into theta_bar, with the critic behind each window or without
 PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);
 
+// ---- explore.c: noise before the squash, and what its entropy is worth
+bool pbTrain_Explores(const pbTrain *t);
+void pbTrain_DrawExploration(pbTrain *t);                     // of the window to come
+const double *pbTrain_Draws(const pbTrain *t, int w, int k);  // of a decision: (explored)
+void pbTrain_HoldDeviation(pbTrain *t);                       // a learned one, within bounds
+double pbTrain_Temperature(const pbTrain *t);                 // cost of a unit of entropy; 0 without
+double pbTrain_Entropy(const pbTrain *t, int w, int k);       // of a decision: nats, of outputs between -1 and 1
+double pbTrain_LogSlope(double y);                            // log (1 - y^2 + 1e-6)
+double pbTrain_LogSlopeBar(double y);                         // its derivative by atanh y
+void pbTrain_Soften(pbTrain *t);                              // costs into `soft`, the mean entropy
+void pbTrain_PullEntropy(pbTrain *t, int w, int k, double factor, double *held_bar);
+void pbTrain_PullDeviations(pbTrain *t);  // into theta_bar, after all of PullEntropy
+void pbTrain_Temper(pbTrain *t);          // a step of the temperature
+void pbTrain_NoteExploration(const pbTrain *t, double temperature, pbTrainRow *row);
+void pbTrain_PullSample(const pbTrain *t, int decision, const double *out, int stride, double share, double *out_bar,
+                        double *log_bar);
+
 // ---- agreement.c: how far gradients can be trusted, and windows by it
 void pbTrain_SetLevels(pbTrain *t);
 size_t pbTrain_MostRows(const pbTrain *t);                // updates that there may be
@@ -355,9 +390,11 @@ size_t pbTrain_RowSize(const pbTrain *t);  // numbers that are kept of an update
 
 // ---- train.c
 int pbTrain_Tell(void *user, const pbProgress *progress);
-double pbTrain_Fraction(const pbTrain *t);  // of all updates that are done
-double pbTrain_Rate(const pbTrain *t);      // of learning, relative to its start
-double pbTrain_Adam(pbTrain *t);            // a step of the policy along theta_bar; its norm
+double pbTrain_Fraction(const pbTrain *t);   // of all updates that are done
+double pbTrain_Rate(const pbTrain *t);       // of learning, relative to its start
+double pbTrain_Deviation(const pbTrain *t);  // `noise` of the update at hand
+void pbTrain_SetDeviation(pbTrain *t);       // into theta, where it is scheduled
+double pbTrain_Adam(pbTrain *t);             // a step of the policy along theta_bar; its norm
 PB_NODISCARD pbStatus pbTrain_Loop(pbTrain *t, const pbTrainOptions *options, const pbRunStore *store, pbTrainResult *result);
 
 #endif

@@ -77,15 +77,10 @@ static bool judge(pbTrain *t, int w, int k, long steps, bool there) {
 // ---- windows ----------------------------------------------------------------------------------------------------------
 static bool soft(pbStatus status) { return status == pb_not_finite || status == pb_no_convergence || status == pb_singular; }
 
-double pbTrain_Deviation(const pbTrain *t) {
-  const pbTrainSettings *s = &t->settings;
-  return s->noise + (s->last_noise - s->noise) * pbTrain_Fraction(t);
-}
-
 // Exploration: a draw for each decision, held through it.
 static void draw_noise(pbTrain *t) {
   const pbTrainSettings *s = &t->settings;
-  double deviation = pbTrain_Deviation(t);
+  double deviation = pbTrain_Explores(t) ? 0 : pbTrain_Deviation(t);
 
   for (int w = 0; w < s->worlds; w++) {
     pbRng rng = pbRng_Seed(pbTrain_Draw(t, pb_drawNoise, (uint64_t)t->now->update, (uint64_t)w));
@@ -195,6 +190,7 @@ void pbTrain_Prepare(pbTrain *t) {
     pbTrain_SetNoise(t, w, pbTrain_Draw(t, pb_drawSeen, (uint64_t)t->now->update, (uint64_t)w), 0);
     pbTrain_SetPath(t, w, pbTrain_Trajectory(t, episode.a, episode.b), path_row(t, w), 0);
   }
+  pbTrain_DrawExploration(t);
 }
 
 pbStatus pbTrain_Collect(pbTrain *t) {
@@ -218,7 +214,10 @@ pbStatus pbTrain_Collect(pbTrain *t) {
   t->dropped = lost;
   t->now->dropped += lost;
 
-  return lost < worlds ? pb_ok : pbTrain_FailAll(t, t->batch);
+  if (lost == worlds) return pbTrain_FailAll(t, t->batch);
+  pbTrain_Soften(t);
+
+  return pb_ok;
 }
 
 double pbTrain_MeanCost(const pbTrain *t) {
@@ -300,10 +299,29 @@ const double *pbTrain_Observation(const pbTrain *t, int decision) {
 
 // ---- evaluation -------------------------------------------------------------------------------------------------------
 typedef struct Tally {
-  double sum, worst;
+  double sum, worst, path;
   int decisions;
-  bool over, ended, success;
+  bool over, ended, diverged, success;
 } Tally;
+
+// How far the first free body went with a decision, level. NaN: no body is free.
+static double way(const pbTrain *t, int w, int k) {
+  const pbModel *m = t->model;
+  int j = 0;
+  while (j < m->njnt && m->jnt_type[j] != pb_jntFree) j++;
+  if (j == m->njnt) return NAN;
+
+  size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k;
+  const double *from = t->row_states + row * (size_t)t->nx + t->cost.qpos_at + m->jnt_qposadr[j], *to = from + t->nx;
+  double x = to[0] - from[0], y = to[1] - from[1];
+
+  return sqrt(x * x + y * y);
+}
+
+// Terms of "done" that end an episode now.
+static void note_ends(pbTrain *t) {
+  for (int i = 0; i < t->end.count; i++) t->episodes_ended[i] += t->end.terms[i].value > 0;
+}
 
 // What an episode that ended, or diverged, would have gone on to cost: no less than nothing, and its worst so far. One that
 // diverged before it cost anything is no cheap one.
@@ -324,7 +342,7 @@ static void tally_window(pbTrain *t, Tally *tally, int w, int decisions) {
   bool ended = false;
   for (int k = 0; k < t->settings.window && tally->decisions < decisions && !ended; k++) {
     long steps = (long)(tally->decisions + 1) * t->every;
-    ended = !judge(t, w, k, steps, t->done[w] >= (k + 1) * t->every);
+    ended = tally->diverged = !judge(t, w, k, steps, t->done[w] >= (k + 1) * t->every);
     if (ended) break;
 
     double cost = t->costs[(size_t)w * (size_t)t->settings.window + (size_t)k];
@@ -332,7 +350,9 @@ static void tally_window(pbTrain *t, Tally *tally, int w, int decisions) {
     tally->worst = tally->decisions && tally->worst > cost ? tally->worst : cost;
     tally->decisions++;
     for (int i = 0; i < t->cost.count; i++) t->term_means[i] += pbTrain_TermCosts(t, w, k)[i];
+    tally->path += way(t, w, k);
     ended = pbTrain_Ended(t, w, k);
+    if (ended && tally->decisions < decisions) note_ends(t);
     if (tally->decisions == decisions) tally->success = succeeds(t, w, k);
   }
 
@@ -385,17 +405,21 @@ pbStatus pbTrain_Evaluate(pbTrain *t, const double *theta, uint64_t stream, int 
     pbTrain_Start(t, stream, (uint64_t)w, 0, pbBatch_States(t->trial) + (size_t)w * (size_t)t->nx,
                   t->trial_command + (size_t)w * (size_t)t->ncommand);
   for (int i = 0; i < t->cost.count; i++) t->term_means[i] = 0;
+  for (int i = 0; i < t->end.count; i++) t->episodes_ended[i] = 0;
   pbTrain_Disturb(t, t->trial, stream != pb_drawEvaluation || t->settings.evaluate_noise);
   pbStatus status = pbTrain_GiveTrialOwn(t, theta, stream, starts);
   if (status == pb_ok) status = run_trials(t, theta, stream, starts, decisions, tally);
 
   double made = 0;
-  *score = *alive = t->success_rate = 0;
+  *score = *alive = t->success_rate = t->episode_path = 0;
+  t->episodes_diverged = 0;
   for (int w = 0; w < starts; w++) {
     *score += tally_cost(&tally[w], decisions) / starts;
     *alive += (tally[w].ended ? 0.0 : 1.0) / starts;
     t->success_rate += (tally[w].success ? 1.0 : 0.0) / starts;
     made += tally[w].decisions;
+    t->episode_path += tally[w].path / starts;
+    t->episodes_diverged += tally[w].diverged;
   }
   if (!t->success.count) t->success_rate = NAN;
   t->episode_length = made / starts * t->every * t->cost.timestep;

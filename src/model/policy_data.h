@@ -39,9 +39,9 @@ typedef struct pbPolicyParam {
 typedef struct pbPolicyModel {
   const pbPolicyFunction *decide, *act;  // borrowed; act NULL: what is held goes out
   pbObserveRow *row;
-  int rows;                 // those of decide first
-  int observed, observing;  // numbers that decide observes, and with act's behind them
-  int widest;               // row
+  int rows;                        // those of decide first, then act's, then a critic's
+  int observed, acted, observing;  // numbers that decide observes, its draws the last of them; act behind them; of all rows
+  int widest;                      // row
   pbOutputTarget *target;
   int outputs, held, memory, decide_memory;
   int every, commands;

@@ -321,10 +321,12 @@ static pbStatus make_start(Audit *a, Pass *p, size_t start, size_t t) {
   pbFineModel_Start(&a->twin, p->divide, a->x0);
   pbState_Move(task->model, a->x0, a->offset + (start * a->trajectories + t) * a->n, 1);
 
-  // One row of commands holds for the trajectory.
-  size_t steps = (size_t)p->trajectory->steps * (size_t)p->divide, commands = (size_t)task->commands;
+  // Commands at the same times.
+  size_t divide = (size_t)p->divide, count = (size_t)p->trajectory->steps * divide, n = (size_t)task->commands;
+  p->terms.command = p->trajectory->command;
+  p->terms.commands_by_step = true;
   if (!p->command) return pb_ok;
-  for (size_t k = 0; k < steps * commands; k++) p->command[k] = p->trajectory->command[k % commands];
+  for (size_t k = 0; k < count * n; k++) p->command[k] = p->terms.command[k / n / divide * n + k % n];
   return pb_ok;
 }
 

@@ -124,6 +124,7 @@ typedef struct pbTermSet {  // the loss on one trajectory
   double *bar_q, *bar_v, *bar_a, *bar_sensor, *bar_xpos, *bar_site, *bar_points, *bar_point_velocity;  // likewise
   int ncommand, nheld, held_at;     // commands of the policy, numbers of a decision and where a state has them
   const double *command, *last;     // of a training, at the state at hand: (ncommand), (nheld)
+  bool commands_by_step;            // command is (steps, ncommand) instead: of an audit
   double clock;                     // s from the start of the episode to the first state; 0 but in a training
   double *bar_decision, *bar_last;  // (row_count, nheld)
   double timestep, *timestep_bar;   // bar: what formulas of the time have by it; NULL: it is no unknown

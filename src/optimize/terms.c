@@ -20,6 +20,11 @@ static size_t control_offset(const pbTermSet *s, int step) {
   return (size_t)(step < last ? step : last) * (size_t)s->nu;
 }
 
+// A state has the commands under which it was reached.
+static size_t command_offset(const pbTermSet *s, int step) {
+  return s->commands_by_step && step > 0 ? (size_t)(step - 1) * (size_t)s->ncommand : 0;
+}
+
 const double *pbTermSet_Observed(const pbTermSet *s, pbQuantity quantity, int which, int step, const double *ctrl) {
   size_t row = (size_t)which;
   PB_ASSERT(which < s->row_count && s->rows[which] == step);
@@ -33,15 +38,17 @@ const double *pbTermSet_Observed(const pbTermSet *s, pbQuantity quantity, int wh
     case pb_observedSite: return s->site_xpos + row * 3 * (size_t)s->nsite;
     case pb_observedPoints: return s->states + row * (size_t)s->nx + s->points_at;
     case pb_observedPointVelocity: return s->states + row * (size_t)s->nx + s->points_at + s->np;
-    case pb_observedCommand: return s->command;
+    case pb_observedCommand: return s->command + command_offset(s, step);
     case pb_observedDecision: return s->states + row * (size_t)s->nx + s->held_at;
     case pb_observedLast: return s->last;
     default: return ctrl ? ctrl + control_offset(s, step) : NULL;
   }
 }
 
-// Controls hold until the next step; all else goes on to the next state.
-static bool goes_on(const pbMoment *p, const pbTerm *of) { return p->between && of->quantity != pb_observedControl; }
+// Controls and commands hold until the next step; all else goes on to the next state.
+static bool goes_on(const pbMoment *p, const pbTerm *of) {
+  return p->between && of->quantity != pb_observedControl && of->quantity != pb_observedCommand;
+}
 
 static pbSeen see(const pbTermSet *s, const pbMoment *p, const pbTerm *of, const double *ctrl) {
   pbSeen seen = {.at = pbTermSet_Observed(s, of->quantity, p->row, p->step, ctrl)};

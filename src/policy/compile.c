@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "elementary/elementary.h"
 #include "policy/compile_formula.h"
 #include "policy/network.h"
 
@@ -108,6 +109,21 @@ static pbStatus compile_norm(const pbPlace *place, pbLayer *l) {
   l->keeps = 2 * l->inputs;
   PB_TRY(pbPlace_AddSlice(place, l, (pbPolicySlice){"gain", "1", l->inputs, 1, ones, NONE, false}));
   return pbPlace_AddSlice(place, l, (pbPolicySlice){"bias", "1", l->inputs, 1, NULL, NONE, false});
+}
+
+// The last of a network but its squash, so that its density is known.
+static pbStatus compile_explore(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
+  if (place->outer) return pbPlace_Fail(place, "it stands in a sum: expected among the network's own layers");
+  if (l->inputs < 1) return pbPlace_Fail(place, "it has no inputs");
+  if (!(def->deviation > 0 && isfinite(def->deviation)))
+    return pbPlace_Fail(place, "deviation %g: more than 0 is expected", def->deviation);
+
+  double *start = repeat(place, l->inputs, pbLog(def->deviation));
+  if (!start) return pb_no_memory;
+  l->drawn = def->drawn;
+  l->keeps = l->inputs;
+  if (def->drawn) place->network->draws = l->inputs;
+  return pbPlace_AddSlice(place, l, (pbPolicySlice){"log_deviation", "1", l->inputs, 1, start, NONE, true});
 }
 
 static pbStatus compile_clock(const pbPlace *place, const pbLayerDef *def, pbLayer *l) {
@@ -245,6 +261,7 @@ pbStatus pbLayer_Compile(const pbPlace *place, const pbLayerDef *def, int inputs
     case pb_layerScale: return compile_scale(place, def, l);
     case pb_layerNormalize: return compile_normalize(place, l);
     case pb_layerNorm: return compile_norm(place, l);
+    case pb_layerExplore: return compile_explore(place, def, l);
     case pb_layerClock: return compile_clock(place, def, l);
     case pb_layerSum: return compile_sum(place, def, l);
     case pb_layerPd:

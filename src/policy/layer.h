@@ -33,6 +33,7 @@ typedef struct pbLayer {
   pbActivation activation;
   bool projected;
   double lower, upper, limit, windup, interval;
+  bool drawn;
   const double *number;      // scale: scales, offsets; clock: frequencies
   const pbFormula *formula;  // one for each output
   pbChain *chain;
@@ -52,8 +53,10 @@ typedef struct pbPass {
   const double *param, *param_dot;
   const double *m, *m_dot, *m_next_bar;
   double *m_next, *m_next_dot, *m_bar;
-  double *kept;     // pull: what gather takes
-  int kept_stride;  // from one row of kept to the next
+  const real *draw, *draw_dot;  // rows of the function's draws; NULL: it has none
+  double *draw_bar;             // what is added to
+  double *kept;                 // pull: what gather takes
+  int kept_stride;              // from one row of kept to the next
   pbArena arena;
 } pbPass;
 
@@ -83,6 +86,7 @@ typedef struct pbLayerOps {
   X(pb_layerGru, pbLayer_Gru)               \
   X(pb_layerDelay, pbLayer_Delay)           \
   X(pb_layerNorm, pbLayer_Norm)             \
+  X(pb_layerExplore, pbLayer_Explore)       \
   X(pb_layerSum, pbLayer_Sum) X(pb_layerPd, pbLayer_Pd) X(pb_layerPid, pbLayer_Pd) X(pb_layerServo, pbLayer_Pd)
 #define X(kind, name) extern const pbLayerOps REAL(name);
 PB_LAYER_FILES(X)
@@ -148,7 +152,7 @@ struct pbNetwork {
   pbContext *ctx;
   pbPolicyFunction function;
   pbChain chain;
-  int keeps, memory;
+  int keeps, memory, draws;
   size_t work_one;  // bytes of work for one column
   bool exact;       // of the twin that has projected clips as exact ones, over the same layers
   size_t params;

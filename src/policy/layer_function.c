@@ -15,6 +15,14 @@ static const real *rows_in(pbArena *arena, const double *from, int rows, int bat
   return to;
 }
 
+// The last of what is observed: what a layer that explores reads. NULL: there are none.
+static const real *draws_in(pbArena *arena, const pbNetwork *network, const double *o, int batch) {
+  size_t first = (size_t)network->chain.inputs * (size_t)batch;
+  if (!network->draws) return NULL;
+
+  return rows_in(arena, o ? o + first : NULL, network->draws, batch);
+}
+
 static pbPass begin(const pbNetwork *network, int batch, const double *param, void *work) {
   size_t room = batch == 1 ? network->work_one : REAL(pbNetworkCalls).work_bytes(network, batch);
   PB_ASSERT(batch >= 0 && ((uintptr_t)work & 63) == 0);
@@ -29,6 +37,7 @@ static size_t work_bytes(const void *self, int batch) {
 
   pb_takeRows(&arena, chain->tape, batch);
   for (int i = 0; i < 3; i++) pb_takeRows(&arena, chain->inputs, batch);
+  for (int i = 0; i < 2; i++) pb_takeRows(&arena, network->draws, batch);
   for (int i = 0; i < 2; i++) pb_takeRows(&arena, chain->outputs, batch);
   pbArena_Take(&arena, (size_t)network->memory * (size_t)batch, sizeof(double));
   pbArena_Take(&arena, (size_t)REAL(pbKept_Size)(network->keeps) * (size_t)batch, sizeof(double));
@@ -45,6 +54,7 @@ static pbStatus forward(const void *self, int batch, const double *param, const 
   const real *x = rows_in(&pass.arena, o, chain->inputs, batch);
   real *tape = pb_takeRows(&pass.arena, chain->tape, batch);
 
+  pass.draw = draws_in(&pass.arena, network, o, batch);
   pass.m = m;
   pass.m_next = m_next;
   REAL(pbChain_Forward)(chain, &pass, x, tape);
@@ -89,6 +99,8 @@ static pbStatus pull(const void *self, int batch, const double *param, const dou
     memset(kept + (size_t)(REAL(pbKept_Size)(network->keeps) - 1) * (size_t)kept_stride, 0, n * sizeof *kept);
 
   // Once more forward, into memory of its own.
+  pass.draw = draws_in(&pass.arena, network, o, batch);
+  pass.draw_bar = o_bar + (size_t)chain->inputs * n;
   pass.m = m;
   pass.m_next = pbArena_Take(&pass.arena, (size_t)network->memory * n, sizeof(double));
   REAL(pbChain_Forward)(chain, &pass, x, tape);
@@ -114,7 +126,7 @@ static pbStatus fit(const void *self, int batch, const double *param, const doub
   const real *x = rows_in(&pass.arena, o, chain->inputs, batch);
   real *tape = pb_takeRows(&pass.arena, chain->tape, batch), *x_bar = pb_takeRows(&pass.arena, chain->inputs, batch);
   int kept = REAL(pbKept_Size)(network->keeps);
-  PB_ASSERT(!network->memory);
+  PB_ASSERT(!network->memory && !network->draws);
 
   pass.kept = pbArena_Take(&pass.arena, (size_t)kept * n, sizeof *pass.kept);
   pass.kept_stride = batch;
@@ -142,6 +154,8 @@ static pbStatus push(const void *self, int batch, const double *param, const dou
 
   pass.m = m;
   pass.m_next = pbArena_Take(&pass.arena, (size_t)network->memory * (size_t)batch, sizeof(double));
+  pass.draw = draws_in(&pass.arena, network, o, batch);
+  pass.draw_dot = draws_in(&pass.arena, network, o_dot, batch);
   REAL(pbChain_Forward)(chain, &pass, x, tape);
 
   pass.param_dot = param_dot;

@@ -12,8 +12,8 @@
 #include "energy/expression.h"
 
 // ---- names --------------------------------------------------------------------------------------------------------------
-static const char *const layer_names[] = {"dense", "activation", "clip", "scale", "normalize", "clock", "formula",
-                                          "gru",   "sum",        "pd",   "pid",   "servo",     "delay", "layernorm"};
+static const char *const layer_names[] = {"dense", "activation", "clip", "scale", "normalize", "clock",     "formula", "gru",
+                                          "sum",   "pd",         "pid",  "servo", "delay",     "layernorm", "explore"};
 static const char *const activation_names[] = {"relu", "tanh", "elu", "softplus", "sigmoid", "silu"};
 _Static_assert(sizeof layer_names / sizeof *layer_names == pb_layerKindCount, "a name for each kind of layer");
 _Static_assert(sizeof activation_names / sizeof *activation_names == pb_activationCount, "a name for each activation");
@@ -181,6 +181,16 @@ static pbStatus compile_layer(const pbPlace *place, const pbLayerDef *def, int i
   return pb_ok;
 }
 
+// Behind a layer that explores nothing comes but a squash whose derivative is known, at the end.
+static pbStatus check_behind(const pbPlace *place, const pbChain *chain, int i) {
+  const pbLayer *l = &chain->layer[i];
+  bool squash = l->kind == pb_layerActivation && l->activation == pb_activationTanh;
+  bool behind = i > 0 && chain->layer[i - 1].kind == pb_layerExplore,
+       later = i > 1 && chain->layer[i - 2].kind == pb_layerExplore;
+
+  return later || (behind && !squash) ? pbPlace_Fail(place, "behind \"explore\" comes tanh, or nothing") : pb_ok;
+}
+
 pbStatus pbChain_Compile(pbNetwork *network, const pbPlace *outer, int number, int inputs, const pbChainDef *def, uint64_t seed,
                          pbChain *chain) {
   *chain = (pbChain){.inputs = inputs, .outputs = inputs, .layer = pbNetwork_Take(network, (size_t)def->count, sizeof(pbLayer))};
@@ -190,6 +200,7 @@ pbStatus pbChain_Compile(pbNetwork *network, const pbPlace *outer, int number, i
     pbLayer *l = &chain->layer[i];
     pbPlace place = {network, outer, number, i, def->layer[i].name, def->layer[i].kind, seed + (uint64_t)network->slices};
     PB_TRY(compile_layer(&place, &def->layer[i], chain->outputs, l));
+    PB_TRY(check_behind(&place, chain, i));
     if (chain->tape > INT32_MAX / 8 - l->outputs - l->tape) return pbPlace_Fail(&place, "too many outputs");
 
     chain->tape += l->outputs + l->tape;
@@ -220,7 +231,8 @@ static void make_function(pbNetwork *network, bool single) {
 
   network->function = (pbPolicyFunction){.name = "network", .self = network, .slice = network->slice, .slices = network->slices};
   pbPolicyFunction *f = &network->function;
-  f->observations = network->chain.inputs;
+  f->draws = network->draws;
+  f->observations = network->chain.inputs + f->draws;
   f->outputs = network->chain.outputs;
   f->memory = network->memory;
   f->rounding = single ? 6e-8 : 0;
@@ -276,7 +288,7 @@ pbStatus pbNetwork_Create(pbContext *ctx, int inputs, const pbLayerDef *layer, i
 const pbPolicyFunction *pbNetwork_Function(const pbNetwork *network) { return &network->function; }
 
 pbNetworkFit pbNetwork_FitOf(const pbPolicyFunction *f) {
-  if (f->memory) return NULL;
+  if (f->memory || f->draws) return NULL;
   if (f->pull == pbNetworkCalls_double.pull) return pbNetworkCalls_double.fit;
   return f->pull == pbNetworkCalls_single.pull ? pbNetworkCalls_single.fit : NULL;
 }

@@ -67,7 +67,7 @@ static pbStatus pull_act(pbScratch *s, const pbStepRecord *step, int first, int 
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
   const room *r = &k->closed;
-  int n = pbModel_TangentSize(s->model), own = p->decide_memory, seen = p->observing - p->observed;
+  int n = pbModel_TangentSize(s->model), own = p->decide_memory, seen = p->acted;
   const double *before = step->record + state_layout(s->model).policy;
   // Each of its own rows has a unit cotangent.
   const part act = {p->act, step->theta + p->act_theta, k->act_input, before + own, NULL, own, pbPolicy_KeptRows(p)};

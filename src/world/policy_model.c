@@ -267,7 +267,8 @@ static pbStatus check_functions(pbModel *m, const pbPolicyDef *def) {
   for (int i = 0; i < 2; i++) {
     const pbPolicyFunction *f = all[i];
     if (!f) continue;
-    if (!f->name || !f->forward || !f->pull || f->observations < 0 || f->outputs < 0 || f->memory < 0 || f->slices < 0)
+    if (!f->name || !f->forward || !f->pull || f->observations < 0 || f->outputs < 0 || f->memory < 0 || f->slices < 0 ||
+        f->draws < 0 || f->draws > f->observations)
       return pbContext_Fail(m->ctx, pb_bad_argument, "policy: '%s' needs a name, forward, pull, and sizes of 0 or more",
                             i ? "act" : "decide");
   }
@@ -328,20 +329,23 @@ static pbStatus read_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel *p
   p->every = def->every ? def->every : 1;
 
   PB_TRY(read_table(m, "observe", def->observe, def->observe_count, p->held, p));
+  p->observing += decide->draws;
   p->observed = p->observing;
   PB_TRY(read_table(m, "act_observe", def->act_observe, def->act_observe_count, p->held, p));
+  p->acted = p->observing - p->observed;
+  PB_TRY(read_table(m, "critic_observe", def->critic_observe, def->critic_observe_count, p->held, p));
   PB_TRY(read_outputs(m, def, p));
 
   // What the functions take and give must be what the tables say.
   PB_TRY(check_size(m, decide, "observations", decide->observations, p->observed));
   if (!act) return check_size(m, decide, "outputs", decide->outputs, p->outputs);
-  PB_TRY(check_size(m, act, "observations (those held first)", act->observations, p->held + p->observing - p->observed));
+  PB_TRY(check_size(m, act, "observations (those held first)", act->observations, p->held + p->acted));
   return check_size(m, act, "outputs", act->outputs, p->outputs);
 }
 
 static pbStatus create_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel **policy) {
   // Rows and slices of both functions
-  size_t rows = (size_t)def->observe_count + (size_t)def->act_observe_count;
+  size_t rows = (size_t)def->observe_count + (size_t)def->act_observe_count + (size_t)def->critic_observe_count;
   size_t slices = (size_t)def->decide->slices + (def->act ? (size_t)def->act->slices : 0);
   pbPolicyModel *p = *policy = pbContext_Alloc(m->ctx, sizeof *p);
   if (!p) return pbContext_Fail(m->ctx, pb_no_memory, "no memory for a policy");
@@ -361,7 +365,7 @@ static pbStatus create_policy(pbModel *m, const pbPolicyDef *def, pbPolicyModel 
 
 static pbStatus check_def(pbModel *m, const pbPolicyDef *def) {
   if (m->policy) return pbContext_Fail(m->ctx, pb_bad_argument, "the model has a policy already");
-  if (def->observe_count < 0 || def->act_observe_count < 0 || def->output_count < 0)
+  if (def->observe_count < 0 || def->act_observe_count < 0 || def->output_count < 0 || def->critic_observe_count < 0)
     return pbContext_Fail(m->ctx, pb_bad_argument, "policy: expected tables of 0 or more rows");
   return check_functions(m, def);
 }

@@ -112,14 +112,14 @@ static void observe_inputs(pbPolicyWork *k, const double *tail, const pbInput *i
 }
 
 static void observe_all(pbScratch *s, const double *theta, const double *x, const pbInput *input) {
-  // All rows at once: those that come from no evaluation are written after it.
+  // All rows at once: those that come from no evaluation are written after it, and draws are zero but for noise.
   const pbPolicyModel *p = s->policy->model;
-  const double *tail = state_tail(s, x);
   if (p->evaluates) memcpy(s->policy->observation, s->w.observation, (size_t)p->observing * sizeof(double));
   if (s->history) pbHistory_Observe(s, theta, x, s->policy->observation);
-  observe_inputs(s->policy, tail, input, x[state_layout(s->model).time]);
+  observe_inputs(s->policy, state_tail(s, x), input, x[state_layout(s->model).time]);
   pbPolicyPoints_Put(s->model, x + state_layout(s->model).deform, s->policy->observation);
-  s->policy->decides = is_deciding(s->policy->model, tail);
+  memset(s->policy->observation + p->observed - p->decide->draws, 0, (size_t)p->decide->draws * sizeof(double));
+  s->policy->decides = is_deciding(p, state_tail(s, x));
   int noisy = s->policy->noise ? p->observed : 0;
   for (int i = 0; i < noisy; i++) s->policy->observation[i] += s->policy->noise[i];
 }
@@ -143,10 +143,10 @@ pbStatus pbPolicy_Failed(pbScratch *s, const pbPolicyFunction *f, pbStatus statu
 
 void pbPolicy_JoinActInput(pbPolicyWork *k) {
   const pbPolicyModel *p = k->model;
-  PB_ASSERT(p->act && p->act->observations == p->held + p->observing - p->observed);
+  PB_ASSERT(p->act && p->act->observations == p->held + p->acted);
 
   memcpy(k->act_input, k->held, (size_t)p->held * sizeof(double));
-  memcpy(k->act_input + p->held, k->observation + p->observed, (size_t)(p->observing - p->observed) * sizeof(double));
+  memcpy(k->act_input + p->held, k->observation + p->observed, (size_t)p->acted * sizeof(double));
 }
 
 // Between decisions held and memory stay as they are.
@@ -385,7 +385,7 @@ static const double *next_tail(const pbScratch *s, const double *next_bar) {
 bool pbPolicy_BeginPullAct(pbScratch *s, const pbStepRecord *step, const double *next_bar, double *x_bar, pbPolicyPull *call) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
-  int own = p->decide_memory, seen = p->observing - p->observed;
+  int own = p->decide_memory, seen = p->acted;
   PB_VALIDATE(pb_allFinite(k->out_bar, (size_t)p->outputs));
   memset(k->observation_bar, 0, (size_t)p->observing * sizeof(double));
   memcpy(k->held_bar, next_tail(s, next_bar) + held_at(p), (size_t)p->held * sizeof(double));
@@ -413,7 +413,7 @@ void pbPolicy_EndPullAct(pbScratch *s) {
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
   add_to(k->held_bar, k->act_input_bar, p->held);
-  add_to(k->observation_bar + p->observed, k->act_input_bar + p->held, p->observing - p->observed);
+  add_to(k->observation_bar + p->observed, k->act_input_bar + p->held, p->acted);
 }
 
 // From held_bar. Between decisions it is that of what was held before.
@@ -617,7 +617,7 @@ static pbStatus push_act(pbScratch *s, const pbStepRecord *step, const pbDirecti
   pbPolicyWork *k = s->policy;
   const pbPolicyModel *p = k->model;
   const pbPolicyFunction *act = p->act;
-  int own = p->decide_memory, seen = p->observing - p->observed;
+  int own = p->decide_memory, seen = p->acted;
 
   // What is held goes out.
   if (!act) {

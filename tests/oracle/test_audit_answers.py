@@ -37,6 +37,7 @@ def limits(**more):
 
 
 EXAMPLES = {
+    "ant/run": Answer({}, long=True),
     "arm/reach": Answer({}, long=True),
     "ball/adam": Answer({}, long=True),
     "ball/cmaes": Answer({}, long=True),
@@ -47,6 +48,7 @@ EXAMPLES = {
     "cloth/drape": Answer(varied("cloth_stretch_mass.density"), long=True),
     "gripper/lift": Answer(limits(torque=10), long=True),
     "hopper/identify": Answer(limits(torque=150, penetration=.02)),  # its foot, 8 cm wide, gives way by 13 mm at every step size; by default 8 mm are allowed
+    "joystick/joystick": Answer({}, long=True),
     "pendulum/identify": Answer({}),
     "quadruped/walk": Answer(limits(penetration=.04), long=True),  # its soft feet give way by 27 to 30 mm at every step size; by default 10 mm are allowed
     "quadrotor/fly": Answer(limits(torque=4)),
@@ -68,7 +70,7 @@ CASES = {
 }
 # Cases whose answers are audited elsewhere, or are none.
 ELSEWHERE = {
-    "R2": "examples/ball", "P-SHAC1": "examples/cartpole", "R5": "rows of its own", "R5C": "rows of its own",
+    "R2": "examples/ball", "P-SHAC1": "examples/cartpole", "R5": "rows of its own", "R5C": "rows of its own", "JOY1": "examples/joystick, rows of its own",
     "E6": "rows of its own: what it learned walks at a half and a quarter of its step",
     "K21": "the tasks of K64 and P-SHAC1 and a reaching arm, by methods whose steps to a threshold are counted",
     "K20": "one step of a search, of which only the error beside it is asked", "P-NB3": "whether a search leaves from rest, by contacts that differ",

@@ -1249,12 +1249,12 @@ def test_options_of_all_commands(pullback, tmp_path, arm):
     for name in ("simulate", "jacobian"):
         NEEDED[name] += ["--init", "w.npz"] if "--init" not in NEEDED[name] else []
     everything = {o: value for options in table.values() for o, value in options.items()}
-    tried = 0
+    tried, learns = 0, ("train", "evaluate")
 
     def refused(command, *words, code=(2,), says):
         nonlocal tried
         tried += 1
-        operand = {"energies": [], "optimize": [task], "audit": [task], "train": [task], "control": [task]}.get(command, [arm])
+        operand = {"energies": [], "optimize": [task], "audit": [task], "train": [task], "evaluate": [task], "control": [task]}.get(command, [arm])
         line = [command, *map(str, operand), *NEEDED.get(command, []), *words]
         p = subprocess.run([pullback, *line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert p.returncode in code and says in p.stderr and (not says or p.stderr.count(says) <= 2), (line, p.returncode, p.stderr)
@@ -1277,11 +1277,11 @@ def test_options_of_all_commands(pullback, tmp_path, arm):
             if option in INTEGERS:
                 for bad in ("99999999999999999999", "-99999999999999999999", "1.5", "1e3", "0x10", "nan", "", " ", "2 "):
                     more = ["--worlds", "w.npz"] if option == "threads" and "worlds" in options else []
-                    if command == "train" and option != "threads" or option == "trajectory":
+                    if command in learns and option != "threads" or option == "trajectory":
                         continue  # needs a task of its kind
-                    refused(command, word + "=" + bad, *more, code=(2, 3) if command == "train" else (2,), says="policy" if command == "train" else word)
+                    refused(command, word + "=" + bad, *more, code=(2, 3) if command in learns else (2,), says="policy" if command in learns else word)
             elif option not in ("output", "allow-root", "package-path", "vtu", "glb", "page"):
-                says = {"train": "", "loss": word}.get(command if command == "train" else option, "no/such")
+                says = {"train": "", "evaluate": "", "loss": word}.get(command if command in learns else option, "no/such")
                 refused(command, word, "\x01no/such", code=(2, 3, 5), says=says)
     assert tried > 300
     assert not list(tmp_path.glob("o.*"))
@@ -1317,6 +1317,7 @@ def test_every_exit_status_of_the_manual(run, root, pullback, tmp_path, arm):
         (tmp_path / f"{name}.json").write_text(json.dumps({**learn, **more}))
     long = tmp_path / "long.json"
     long.write_text(json.dumps({**task, "steps": 3000, "optimizer": {"method": "cmaes", "iterations": 10 ** 6}}))
+    (tmp_path / "longer.json").write_text(json.dumps({**learn, "episode": {"seconds": 1e4}}))
     (tmp_path / "endless.json").write_text(json.dumps({**learn, "train": {**learn["train"], "updates": 10 ** 6}}))
     steer = {"model": "arm.xml", "steps": 5, "variables": [{"control": True}], "loss": [{"qpos": True, "at": "all"}, {"control": True, "at": "all"}]}
     for name, more in {"steer": {}, "lost": {"init": {"qvel": [1e9, 1e9]}}, "on": {"control": {"duration": 5e3}}}.items():
@@ -1324,10 +1325,11 @@ def test_every_exit_status_of_the_manual(run, root, pullback, tmp_path, arm):
     (tmp_path / "bad.xml").write_text("<mujoco><nonsense/></mujoco>")
     os.mkfifo(tmp_path / "pipe")
 
-    kinds = {c: "task" if c in ("optimize", "audit") else c if c in ("train", "energies", "control") else "model" for c in commands}
+    kinds = {c: "task" if c in ("optimize", "audit") else c if c in ("train", "evaluate", "energies", "control") else "model" for c in commands}
     needed = {"simulate": "-o o.npz", "gradient": "-o o.npz --cotangent last.npz", "jacobian": "-o o.npz", "inspect": "-o o.npz", "view": "-o o.html",
-              "export": "-o o.xml", "optimize": "-o o.json --fresh", "audit": "-o o.json", "train": "-o o.npz --fresh", "control": "-o o.npz"}
-    operand = {"task": "task.json", "train": "learn.json", "control": "steer.json", "energies": "spring", "model": "arm.xml"}
+              "export": "-o o.xml", "optimize": "-o o.json --fresh", "audit": "-o o.json", "train": "-o o.npz --fresh", "evaluate": "-o o.json",
+              "control": "-o o.npz"}
+    operand = {"task": "task.json", "train": "learn.json", "evaluate": "learn.json", "control": "steer.json", "energies": "spring", "model": "arm.xml"}
     line = lambda c, what=None, more="": f"{c} {what or operand[kinds[c]]} {needed.get(c, '')} {more}"
     tries = {0: {c: line(c) for c in commands if c != "audit"}, 2: {c: line(c, more="--nonsense") for c in commands},
              3: {c: line(c, "bad.xml" if kinds[c] != "energies" else "nosuch") for c in commands}, 5: {c: line(c) for c in commands}}
@@ -1342,7 +1344,8 @@ def test_every_exit_status_of_the_manual(run, root, pullback, tmp_path, arm):
     tries[4]["control"] = line("control", "lost.json")
     tries[130] = {c: line(c, more="--steps 2000000") for c in ("simulate", "gradient")}
     tries[130].update(jacobian=line("jacobian", more="--steps 200000"), check=line("check", more="--horizon 10000"), optimize=line("optimize", "long.json"),
-                      train=line("train", "endless.json"), control=line("control", "on.json"), audit=line("audit", "long.json", "--starts 100000"))
+                      train=line("train", "endless.json"), control=line("control", "on.json"), audit=line("audit", "long.json", "--starts 100000"),
+                      evaluate=line("evaluate", "longer.json", "--starts 1000"))
     tries[1]["export"] = line("export", more="--strict --contact method=cones")
     for c in ("view", "inspect", "export"):  # short: at a pipe that nobody reads
         tries[130][c] = line(c).replace("o.html", "pipe").replace("o.npz", "pipe").replace("o.xml", "pipe")

@@ -65,7 +65,7 @@ def test_a_policy_is_one_file(run, trained):
     rows = (folder / "arm.csv").read_text().splitlines()
     assert rows[0].startswith("update,robot_steps,loss,gradient_norm,critic_error,evaluated,alive,agreement,window,dropped,length,success,mixed,")
     assert len(rows) == 41
-    assert rows[0].endswith(",mixed,loss:site:tip,evaluated:site:tip")
+    assert rows[0].endswith(",mixed,deviation,entropy,temperature,loss:site:tip,evaluated:site:tip")
     last = [float(x) if x else None for x in rows[-1].split(",")]
     assert last[0] == 40 and last[5] is not None and last[6] == 1
     # 8 worlds x 8 decisions x 2 steps an update, 4 starts x a second an evaluation, whole windows (also before the first update)

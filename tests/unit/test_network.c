@@ -269,6 +269,14 @@ static const struct {
     {"sigmoid", 9, {{.kind = pb_layerActivation, .activation = pb_activationSigmoid}}, 1},
     {"silu", 9, {{.kind = pb_layerActivation, .activation = pb_activationSilu}}, 1},
     {"layernorm", 5, {{.kind = pb_layerNorm}}, 1},
+    {"explore", 4, {{.kind = pb_layerExplore, .deviation = 0.7, .drawn = true}}, 1},
+    {"explore before tanh",
+     3,
+     {{.kind = pb_layerDense, .size = 4},
+      {.kind = pb_layerExplore, .deviation = 0.7, .drawn = true},
+      {.kind = pb_layerActivation, .activation = pb_activationTanh}},
+     3},
+    {"explore without draws", 4, {{.kind = pb_layerExplore, .deviation = 0.7}}, 1},
     {"clip", 9, {{.kind = pb_layerClip, .lower = -0.7, .upper = 0.4}}, 1},
     {"scale", 4, {{.kind = pb_layerScale, .scale = scale, .offset = offset}}, 1},
     {"normalize", 4, {{.kind = pb_layerNormalize}}, 1},
@@ -607,6 +615,11 @@ static void test_definitions_that_do_not_fit(void **state) {
   const pbLayerDef narrow[] = {{.kind = pb_layerDense, .size = 2}},
                    wrong[] = {{.kind = pb_layerActivation}, {.kind = pb_layerClip, .lower = 1}};
   const pbChainDef unequal[] = {{deep, 3}, {narrow, 1}}, inner[] = {{wrong, 2}}, empty[] = {{NULL, 0}};
+  // a dense layer behind it; another squash than tanh
+  const pbLayerDef explored[] = {{.kind = pb_layerExplore, .deviation = 1},
+                                 {.kind = pb_layerExplore, .deviation = 1},
+                                 {.kind = pb_layerActivation, .activation = pb_activationElu}};
+  const pbChainDef hidden[] = {{explored, 1}};
   const struct {
     int inputs, count;
     const pbLayerDef *layer;
@@ -614,7 +627,7 @@ static void test_definitions_that_do_not_fit(void **state) {
   } cases[] = {
       {3, 0, twins, "at least one layer"},
       {-1, 1, twins, "-1 inputs"},
-      {3, 1, &(pbLayerDef){.kind = pb_layerKindCount}, "layer 0 (?): 14 is no kind"},
+      {3, 1, &(pbLayerDef){.kind = pb_layerKindCount}, "layer 0 (?): 15 is no kind"},
       {3, 1, &(pbLayerDef){.kind = pb_layerDense}, "layer 0 (dense): size 0"},
       {0, 1, &(pbLayerDef){.kind = pb_layerDense, .size = 3}, "no inputs"},
       {3, 1, &(pbLayerDef){.kind = pb_layerDense, .size = 3, .gain = NAN}, "gain is nan"},
@@ -630,6 +643,12 @@ static void test_definitions_that_do_not_fit(void **state) {
       {4, 1, &(pbLayerDef){.kind = pb_layerClock}, "0 frequencies"},
       {4, 1, &(pbLayerDef){.kind = pb_layerClock, .frequency = bad, .frequencies = 2}, "frequency[1] is nan"},
       {1, 1, &(pbLayerDef){.kind = pb_layerNorm}, "its inputs are 1"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerExplore}, "deviation 0: more than 0"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerExplore, .deviation = INFINITY}, "deviation inf: more than 0"},
+      {0, 1, &(pbLayerDef){.kind = pb_layerExplore, .deviation = 1}, "no inputs"},
+      {4, 2, explored, "layer 1 (explore): behind \"explore\" comes tanh, or nothing"},
+      {4, 2, explored + 1, "layer 1 (activation): behind \"explore\" comes tanh"},
+      {4, 1, &(pbLayerDef){.kind = pb_layerSum, .chain = hidden, .chains = 1}, "chain 0, layer 0 (explore): it stands in a sum"},
       {4, 1, &(pbLayerDef){.kind = pb_layerSum}, "0 chains"},
       {4, 1, &(pbLayerDef){.kind = pb_layerSum, .chain = empty, .chains = 1}, "chain 0 has no layers"},
       {4, 1, &(pbLayerDef){.kind = pb_layerSum, .chain = unequal, .chains = 2}, "chain 1 has 2 outputs, chain 0 has 3"},

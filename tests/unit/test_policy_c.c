@@ -76,6 +76,7 @@ static const Case cases[] = {
     {"{" SEEN ", " LAYERS
      "[{\"layernorm\": true}, {\"dense\": 17}, {\"layernorm\": true}, {\"dense\": 4}, {\"layernorm\": true}]}",
      pb_layerNorm, 0},
+    {"{" SEEN ", " LAYERS "[{\"dense\": 4}, {\"explore\": 0.5}, {\"activation\": \"tanh\"}]}", pb_layerExplore, 0},
     // of numbers whose variance is about the least
     {"{" SEEN ", " LAYERS "[{\"scale\": 0.003}, {\"layernorm\": true}, {\"dense\": 4}]}", pb_layerNorm, 0},
     {"{" SEEN ", " LAYERS "[{\"sum\": [[{\"layernorm\": true}, {\"dense\": 4}], [{\"dense\": 4}, {\"layernorm\": true}]]}]}",

@@ -129,6 +129,7 @@ COMMANDS = {
     "optimize starts going on": ("optimize long.json -o P.json --page P.html -q --threads 2", "P.json P.trajectory.npz P.html"),
     "simulate csv found": ("simulate follow.json --result late.json -o O.npz -q", "O.npz"),
     "audit": ("audit throw.json -o O.json -q --starts 8", "O.json"),
+    "evaluate": ("evaluate learn.json --starts 4 -q --threads 2 -o O.json", "O.json"),
     "train": ("train learn.json -o O.npz -q --threads 2", "O.npz O.csv O.html"),
     "control": ("control lead.json -o O.npz -q --page O.html --threads 2", "O.npz O.csv O.html"),
 }
