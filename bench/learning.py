@@ -65,7 +65,7 @@ def planar(model, joints, every, alive, action, angle, height, noise):
                  {"name": "alive", "formula": f"{-alive} + 0*v", "inputs": {"v": {"qvel": "rootx"}}, "at": "all"},
                  {"name": "action", "decision": True, "type": "squared", "weight": action, "at": "all"}],
         "episode": {"seconds": 1000 * every * step, "spread": {"qpos": noise, "qvel": noise}, **({"done": done} if done else {})},
-        "train": {"worlds": 64, "window": 16, "noise": 0.3, "last_noise": 0.05, "rate": 2e-3, "critic": CRITIC},
+        "train": {"worlds": 64, "window": {"most": 32, "agree": 0.5}, "noise": 0.3, "last_noise": 0.05, "rate": 2e-3, "critic": CRITIC},
         "audit": {"torque": {"actuator": 1, "joint": 200},
                   "loss": [{"name": "speed", "qvel": "rootx", "type": "linear", "weight": -1, "at": "all", "mean": True}]}}
 

@@ -803,6 +803,8 @@ FAULTS = [
     ("src/learn/agreement.c",
      "(t->settings.window - a->level[a->levels - 1 - i]) * t->every;", "(t->settings.window - a->level[a->levels - 1 - i]);",
      "unit/test_agreement", "shorter windows are measured at the wrong decisions"),
+    ("src/learn/agreement.c", "return share_of(t, level) / t->agreement.level[level];", "return share_of(t, level);",
+     "unit/test_agreement", "windows with a critic are judged by their updates and not by their decisions"),
     ("src/rollout/pullback.c", "  PB_TRY(flush_parameters(r, p->gradient.theta));\n  collect", "  collect",
      "unit/test_agreement", "what a policy's weights have of a gradient is not there yet where it is looked at"),
     ("src/learn/noise.c", "i * t->settings.worlds / worlds, &found[count]", "i * t->settings.worlds / worlds, &found[0]",

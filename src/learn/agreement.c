@@ -66,9 +66,35 @@ static double agreement_of(const pbTrain *t, int level) {
 
 double pbTrain_Agreement(const pbTrain *t) { return t->agreement.estimate ? agreement_of(t, (int)t->now->level) : NAN; }
 
-// The window to use from what was measured: shorter, as far as it takes, where the present one does not agree; longer by one
-// where that one agrees well.
-static int next_level(const pbTrain *t) {
+// What an update with this window is worth, at most 1: agreeing better than asked helps no more. NAN: nothing is known of it.
+static double share_of(const pbTrain *t, int level) {
+  double share = agreement_of(t, level) / t->settings.agree;
+  if (share > 1) return 1;
+
+  return share < 0 ? 0 : share;
+}
+
+// Where a critic stands behind it, each window sees all that follows, and shorter ones make more updates of the same decisions:
+// what counts is the worth of an update by its decisions.
+static double worth_of(const pbTrain *t, int level) { return share_of(t, level) / t->agreement.level[level]; }
+
+static bool has_critic(const pbTrain *t) { return t->settings.method == pb_trainShac; }
+
+// The most worth of the present window, all shorter ones, and the next longer one where that is better by a margin.
+static int best_level(const pbTrain *t) {
+  const pbLearnAgreement *a = &t->agreement;
+  int level = (int)t->now->level, best = level;
+  if (level > 0 && worth_of(t, level - 1) > (1 + margin) * worth_of(t, level)) best = level - 1;
+
+  for (int i = level + 1; i < a->levels; i++) {
+    if (worth_of(t, i) >= worth_of(t, best)) best = i;
+  }
+  return best;
+}
+
+// Without a critic the longest that agrees: shorter, as far as it takes, where the present one does not; longer by one where that
+// one agrees well.
+static int longest_level(const pbTrain *t) {
   const pbLearnAgreement *a = &t->agreement;
   double asked = t->settings.agree;
   int level = (int)t->now->level;
@@ -79,18 +105,22 @@ static int next_level(const pbTrain *t) {
   return level;
 }
 
+// A window twice as long is worth at most half of what it could be.
+static bool is_tried(const pbTrain *t, int level) { return level > 0 && (!has_critic(t) || share_of(t, level) < 0.5); }
+
 void pbTrain_ChooseWindow(pbTrain *t) {
   pbLearnAgreement *a = &t->agreement;
   double left = pbTrain_Decisions(t, t->settings.updates) - t->now->decisions;
   bool first = t->now->decisions == 0;
   if (a->levels == 1) return;
 
-  int level = first ? 0 : next_level(t);
+  int level = 0;
+  if (!first) level = has_critic(t) ? best_level(t) : longest_level(t);
   if (level != (int)t->now->level) t->now->since = 0;
   t->now->level = level;
 
   // the first is on trial, too
-  a->trial = first || (level > 0 && ++t->now->since >= trial_every);
+  a->trial = first || (++t->now->since >= trial_every && is_tried(t, level));
   if (a->trial) t->now->since = 0;
   if (a->trial && level > 0) level--;
 

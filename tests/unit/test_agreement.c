@@ -488,6 +488,53 @@ static void test_mixed(void **state) {
   model = ARM;
 }
 
+// With a critic: the most worth by decisions.
+static void test_rule_of_worth(void **state) {
+  static const struct {
+    double q[4];  // of windows 32, 16, 8, 4 and 4 worlds: r = 4 q / (1 + 3 q)
+    int from, to;
+  } cases[] = {
+      {{0.9, 0.9, 0.9, 0.9}, 0, 3},                                        // all agree: the most updates
+      {{0.9, 0.9, 0.9, 0.2}, 1, 3},                                        // r .5, as asked
+      {{0.9, 0.9, 0.9, 0.08}, 1, 3},                                       // r .26: more than half of what is asked
+      {{0.9, 0.9, 0.9, 0.076}, 1, 2},                                      // r .25: less
+      {{0.9, 0.9, 0.9, 0.076}, 3, 3},                                      // but it stays within the margin
+      {{0.9, 0.9, 0.9, 0.05}, 3, 2},                                       // r .17
+      {{0.9, 0.9, 0.01, 0.001}, 3, 2},                                     // r .04 and .004
+      {{0.9, 0.9, 0.01, 0.001}, 2, 1},  {{-0.1, -0.1, -0.1, -0.1}, 1, 3},  // nothing agrees
+      {{-0.1, -0.1, -0.1, -0.1}, 3, 3},
+  };
+  pbTrain *t = load(*state, "\"method\": \"shac\", \"worlds\": 4, \"updates\": 100, \"window\": {\"most\": 32, \"agree\": 0.5}",
+                    SPREAD, NULL);
+  begin(t, 1);
+  pbTrain_ChooseWindow(t);
+  assert_true(t->settings.window == 32 && t->agreement.trial);
+
+  t->now->decisions = 32;
+  for (int i = 0; i < 4; i++) t->agreement.estimate[2 * i + 1] = 1;
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    for (int i = 0; i < 4; i++) t->agreement.estimate[2 * i] = cases[k].q[i];
+    t->now->level = cases[k].from;
+    t->now->since = 0;
+    pbTrain_ChooseWindow(t);
+    if ((int)t->now->level != cases[k].to) fail_msg("case %zu: %d, expected %d", k, (int)t->now->level, cases[k].to);
+  }
+
+  // longer ones are tried where they can be worth more, and nowhere else
+  for (int noisy = 0; noisy < 2; noisy++) {
+    int trials = 0;
+    t->now->level = 3;
+    for (int i = 0; i < 4; i++) t->agreement.estimate[2 * i] = noisy ? 0.02 : 0.9;
+    for (int k = 0; k < 48; k++) {
+      pbTrain_ChooseWindow(t);
+      trials += t->agreement.trial;
+      assert_true(t->now->level == 3);
+    }
+    assert_int_equal(trials, noisy ? 3 : 0);
+  }
+  pbTrain_Destroy(t);
+}
+
 // ---- mistakes ---------------------------------------------------------------------------------------------------------
 static void test_mistakes(void **state) {
   static const struct {
@@ -528,6 +575,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_batches, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_windows_follow, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_rule, make_context, drop_context),
+      cmocka_unit_test_setup_teardown(test_rule_of_worth, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_share, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_means, make_context, drop_context),
       cmocka_unit_test_setup_teardown(test_mixed, make_context, drop_context),
