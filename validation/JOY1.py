@@ -21,11 +21,11 @@ import numpy as np
 
 from common import EXAMPLES, PROGRAM, ROOT, reported, row
 
-LONG = "five minutes"
+LONG = "seven minutes"
 SEEDS, EPISODES, ERROR, FALLS, DECISIONS = range(5), 200, 0.15, 0.1, 10e6
 FOLDER = os.path.join(ROOT, "build", "JOY1")
 # Its own defaults, but for less noise of set-points in radians, and as much faster a rate.
-PPO = {"method": "ppo", "updates": 200, "worlds": 32, "window": 32, "rate": 1e-3, "noise": 0.1}
+PPO = {"method": "ppo", "updates": 300, "worlds": 32, "window": 32, "rate": 1e-3, "noise": 0.1}
 
 
 def task(seed, method):
