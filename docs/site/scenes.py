@@ -17,7 +17,8 @@ RUNNER = ROOT / "docs" / "site" / "snippets.py"
 # Of each picture the moment, as a share of the frames, and the keys of the viewer that go to where it is seen from.
 VIEWS = {
     "balance": (.03, "++"), "bar": (1, "+++"), "batch": (.5, "++++"), "bounce": (.1, "++++"), "carry": (.45, "ddd"), "drape": (1, "+++"),
-    "follow": (.1, "++++"), "friction": (.6, "+++"), "hop": (.17, "+++"), "identify": (0, "dddd++"), "lift": (1, "ddd++"), "linkage": (.3, "++++"),
+    "follow": (.1, "++++"), "friction": (.6, "+++"), "hop": (.17, "+++"), "identify": (0, "dddd++"), "joystick": (.3, "++++"),
+    "lift": (1, "ddd++"), "linkage": (.3, "++++"),
     "muscle": (.3, "dddd-"), "net": (.6, "++++"), "reach": (1, "+++++"), "stack": (.25, "+++++++"), "swim": (.5, "+++++++"), "terrain": (.7, "++++++"),
     "throw": (.3, "+++"), "walk": (.3, "++++"),
 }

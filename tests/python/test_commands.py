@@ -1,6 +1,7 @@
 """What the program does, as functions: the same numbers to the bit, interrupts, progress, errors."""
 import json
 import os
+import pathlib
 import pickle
 import signal
 import subprocess
@@ -28,6 +29,21 @@ def program(*words, code=0, cwd=None):
 @pytest.fixture
 def model():
     return pb.load(QUADRUPED)
+
+
+def test_evaluations_are_the_programs(tmp_path):
+    """Of a policy as it begins, which falls at once or not; the example's own task."""
+    task = json.loads(pathlib.Path(ROOT, "examples", "joystick", "joystick.json").read_text(encoding="utf-8"))
+    model = pathlib.Path(ROOT, "examples", "joystick", "quadruped.xml").read_text(encoding="utf-8")
+    task["model"], task["episode"]["seconds"] = model[model.index("<mujoco"):], 0.4
+    path = tmp_path / "task.json"
+    path.write_text(json.dumps(task))
+    found = pb.evaluate(task, starts=6, seed=5)
+    assert found == json.loads(program("evaluate", path, "--starts", "6", "--seed", "5", "--json")) and found["starts"] == 6
+    assert found["terms"][1]["name"] == "speed" and found["terms"][1]["rms"] > 0.1 and found["terms"][0]["rms"] is None
+    assert pb.evaluate(path, starts=6, seed=5, threads=1) == found
+    with pytest.raises(pb.InputError, match="train"):
+        pb.evaluate({k: v for k, v in task.items() if k != "train"})
 
 
 def test_reports_are_the_programs(model):
@@ -434,6 +450,8 @@ def test_a_check_is_told_how_led_bodies_move():
     (lambda m, r: pb.optimize({}, allow_root=[None]), "allow_root: expected a path"),
     (lambda m, r: pb.audit({}, starts=7), "starts: expected a whole number from 8"),
     (lambda m, r: pb.train({}, None), "output: expected a path"),
+    (lambda m, r: pb.evaluate({}, starts=0), "starts: expected a whole number from 1 to 100000, found 0"),
+    (lambda m, r: pb.evaluate(None), "task: expected a path or a dict"),
     (lambda m, r: pb.view(m, ""), "path: expected a path"),
     (lambda m, r: pb.view(m, "model.py"), "ends in .html, found 'model.py'"),
     (lambda m, r: pb.view(r, "run.py"), "ends in .html or .glb or .npz"),
