@@ -56,16 +56,15 @@ def held(p):
 
 
 class Arms:
-    """Worlds of the arm side by side. Controls are set-points, one row a world, which a whole run keeps; or the model m has a policy,
-    is told commands, and `wanted` are its parameters."""
+    """Worlds of the arm side by side. Controls are set-points, one row a world, which a whole run keeps."""
 
-    def __init__(self, torque, worlds, m=None, wanted=(), threads=2):
+    def __init__(self, torque, worlds, m=None, threads=2):
         l = inside.native
         self.m, self.worlds, self.pool, self.batch = m or load(torque), worlds, inside.native.handle(), inside.native.handle()
         l.pbPool_Create(self.m.ctx, threads, self.pool)
         options = inside.native.pbBatchOptions(worlds=worlds, pool=self.pool, steps=STEPS)
         l.pbBatch_Create(self.m.ctx, self.m.ptr, options, self.batch)
-        l.pbBatch_WantParameters(self.batch, list(wanted), len(wanted))
+        l.pbBatch_WantParameters(self.batch, [], 0)
         self.hand = np.zeros((worlds, STEPS + 1, 3))
 
     def __del__(self):
@@ -73,30 +72,20 @@ class Arms:
             inside.native.pbBatch_Destroy(self.batch)
             inside.native.pbPool_Destroy(self.pool)
 
-    def run(self, setpoints, commands=None):
+    def run(self, setpoints):
         """Where the hands are: (worlds, STEPS + 1, 3)."""
-        l, self.given = inside.native, [None if a is None else np.ascontiguousarray(a) for a in (setpoints, commands)]
-        self.input = inside.native.pbBatchInput(ctrl=self.given[0], command=self.given[1], constant=True)
+        l, self.given = inside.native, np.ascontiguousarray(setpoints)
+        self.input = inside.native.pbBatchInput(ctrl=self.given, constant=True)
         output = inside.native.pbBatchOutput(site_xpos=self.hand)
         l.pbBatch_Reset(self.batch, self.m.theta, None, 0, -1, None)
         l.pbBatch_Rollout(self.batch, self.m.theta, None, 0, STEPS, self.input, output)
         return self.hand
 
-    def _pull(self, hand_bar, **results):
-        bar = inside.native.pbRolloutBar(site_xpos=inside.native.pbCotangent(data=np.ascontiguousarray(hand_bar), count=STEPS + 1))
-        gradient = inside.native.pbBatchGradient(**results)
-        inside.native.pbBatch_Vjp(self.batch, bar, None, gradient, None)
-
     def pull(self, hand_bar):
         """Cotangents of all hands to those of the set-points (worlds, 4)."""
         out = np.zeros((self.worlds, 4))
-        self._pull(hand_bar, ctrl=out)
-        return out
-
-    def pull_parameters(self, hand_bar):
-        """The same to all parameters, summed over the worlds."""
-        out = np.zeros(self.m.ntheta)
-        self._pull(hand_bar, theta=out)
+        bar = inside.native.pbRolloutBar(site_xpos=inside.native.pbCotangent(data=np.ascontiguousarray(hand_bar), count=STEPS + 1))
+        inside.native.pbBatch_Vjp(self.batch, bar, None, inside.native.pbBatchGradient(ctrl=out), None)
         return out
 
 
