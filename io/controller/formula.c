@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "energy/expression.h"
 #include "energy/program.h"
 #include "io/controller/controller.h"
@@ -34,7 +35,17 @@ static const char *const forms[pb_codeCount] = {[pb_opAdd_code] = "a + b",
                                                 [pb_opLess_code] = "less(a, b)",
                                                 [pb_opLessEqual_code] = "less_equal(a, b)",
                                                 [pb_opSelect_code] = "choose(a, b, c)",
-                                                [pb_opStretch_code] = "stretch(a, b, c)"};
+                                                [pb_opStretch_code] = "stretch(a, b, c)",
+                                                [pb_opExpm1_code] = "pbExpm1(a)",
+                                                [pb_opLog1p_code] = "pbLog1p(a)",
+                                                [pb_opSinh_code] = "pbSinh(a)",
+                                                [pb_opCosh_code] = "pbCosh(a)",
+                                                [pb_opTanh_code] = "pbTanh(a)",
+                                                [pb_opAsinh_code] = "pbAsinh(a)",
+                                                [pb_opAcosh_code] = "pbAcosh(a)",
+                                                [pb_opAtanh_code] = "pbAtanh(a)",
+                                                [pb_opErf_code] = "pbErf(a)",
+                                                [pb_opErfc_code] = "pbErfc(a)"};
 
 // The form with slots in place of single letters.
 static void put_form(FILE *out, const char *form, const pbInstruction *code) {
@@ -66,6 +77,7 @@ void pbPrinted_Formula(pbPrinted *p, const char *name, const pbFormula *f) {
 
   for (int k = 0; k < g->count; k++) {
     fprintf(out, "  s[%d] = ", g->code[k].to);
+    PB_ASSERT(forms[g->code[k].code]);
     put_form(out, forms[g->code[k].code], &g->code[k]);
     fprintf(out, ";\n");
   }

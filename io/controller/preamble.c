@@ -7,10 +7,10 @@
 
 #ifdef PB_HAVE_ASSETS
 extern const char pb_asset_elementary_bits_h[], pb_asset_elementary_tables_h[], pb_asset_elementary_exponential_c[];
-extern const char pb_asset_elementary_angle_c[], pb_asset_policy_exponential_h[];
+extern const char pb_asset_elementary_hyperbolic_c[], pb_asset_elementary_angle_c[], pb_asset_policy_exponential_h[];
 #else
 static const char pb_asset_elementary_bits_h[] = "", pb_asset_elementary_tables_h[] = "",
-                  pb_asset_elementary_exponential_c[] = "";
+                  pb_asset_elementary_exponential_c[] = "", pb_asset_elementary_hyperbolic_c[] = "";
 static const char pb_asset_elementary_angle_c[] = "", pb_asset_policy_exponential_h[] = "";
 #endif
 
@@ -74,6 +74,7 @@ void pbPrinted_Preamble(const pbPrinted *p) {
     put_source(p->out, pb_asset_elementary_bits_h);
     put_source(p->out, pb_asset_elementary_tables_h);
     put_source(p->out, pb_asset_elementary_exponential_c);
+    put_source(p->out, pb_asset_elementary_hyperbolic_c);
     put_source(p->out, pb_asset_elementary_angle_c);
   }
   if (p->exponential) put_source(p->out, pb_asset_policy_exponential_h);

@@ -62,6 +62,13 @@ static const Case cases[] = {
      "\"parameters\": "
      "[2, 0.3]}]}",
      pb_layerFormula, 0},
+    {"{" SEEN ", " LAYERS
+     "[{\"scale\": 0.3}, {\"formula\": [\"tanh(x0) + sinh(x1)*erf(x2) - hypot(x3, x4)\", \"cosh(x0)*expm1(x1) + log1p(x2^2) + "
+     "cbrt(x3)\", "
+     "\"asinh(x0) + acosh(1 + x1^2) - atanh(x2/(1 + abs(x2))) + erfc(x3)\", \"exp2(x0) + log2(2 + abs(x1)) + log10(3 + abs(x2)) "
+     "+ "
+     "exp(x3)\"]}]}",
+     pb_layerFormula, 0},
     {"{" SEEN ", " LAYERS "[{\"gru\": 7}, {\"gru\": 4}]}", pb_layerGru, 0},
     {"{" SEEN ", " LAYERS
      "[{\"sum\": [[{\"dense\": 4}], [{\"gru\": 3}, {\"dense\": 4, \"activation\": \"tanh\"}], [{\"delay\": 1.5, \"most\": 3}, "
