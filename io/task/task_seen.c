@@ -30,6 +30,8 @@ static int count_drawn(const pbTask *task) {
   for (int i = 0; i < task->sample.count; i++) {
     const pbDraw *d = &task->sample.draws[i];
     if (d->target != pb_drawParam) continue;
+
+    // a number that several draws share is one
     for (int k = 0; k < d->count; k++) count += !was_drawn(task, i, k);
   }
 

@@ -40,12 +40,14 @@ pbStatus pbTrainTest_Json(pbContext *ctx, const pbTrainTest *test, char **text) 
   pbJson_Put(&o, "seconds", number(test->seconds));
   pbJson_Put(&o, "loss", number(test->score));
 
+  // of whole episodes
   pbJson_Put(&o, "ended", json_integer(test->ended));
   pbJson_Put(&o, "diverged", json_integer(test->diverged));
   pbJson_Put(&o, "length", number(test->length));
   pbJson_Put(&o, "success", number(test->success));
   pbJson_Put(&o, "distance", number(test->distance));
 
+  // by name, in the order of the task
   pbJson_Put(&o, "terms", terms_json(test));
   pbJson_Put(&o, "done", ends_json(test));
   pbStatus status = pbJson_Dump(ctx, o, JSON_INDENT(2) | JSON_REAL_PRECISION(17), text);

@@ -91,6 +91,7 @@ void pbTrain_Soften(pbTrain *t) {
   double temperature = pbTrain_Temperature(t), sum = 0, count = 0;
   if (!pbTrain_Explores(t)) return;
 
+  // the mean entropy is told, whether or not it is worth something
   for (int w = 0; w < t->settings.worlds; w++) {
     for (int k = 0; k < t->length[w]; k++) {
       size_t at = (size_t)w * (size_t)t->settings.window + (size_t)k;

@@ -37,6 +37,7 @@ static void weigh(pbTrain *t, int w, double share, const double *value, double *
   double follows = value[length], factor = share, discount = t->settings.discount;
   const double *cost = t->soft + (size_t)w * (size_t)t->settings.window;
 
+  // from the end: what followed each decision
   for (int k = length - 1; k >= 0; k--) {
     follows = cost[k] + (pbTrain_Ended(t, w, k) ? 0 : discount * follows);
     weight[k] = follows - value[k];
@@ -153,6 +154,7 @@ pbStatus pbTrain_Mix(pbTrain *t) {
     a->row[count++] = pbTrain_NumbersOf(t, w, a->first);
   }
 
+  // worlds are independent: how far they are apart is the variance
   t->mix.share = pbTrain_MixShare(a->row, t->mix.row, count, a->places);
   for (size_t i = 0; i < t->unknowns; i++) {
     double *g = &t->theta_bar[t->unknown[i]];

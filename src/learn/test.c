@@ -13,6 +13,7 @@ static double root_mean_square(const pbTerm *term, double cost) {
 }
 
 static pbStatus list_terms(pbTrain *t) {
+  // those of an evaluation before are gone with it
   pbContext_Free(t->ctx, t->test_terms);
   pbContext_Free(t->ctx, t->test_ends);
   t->test_terms = pbContext_AllocArray(t->ctx, (size_t)t->cost.count + 1, sizeof *t->test_terms);
@@ -32,6 +33,8 @@ static pbStatus run_test(pbTrain *t, pbTrainTest *test) {
   double alive = 0;
   PB_TRY(pbTrain_Begin(t, t->options->threads));
   t->began = pb_seconds();
+
+  // starts of a stream that no training draws from
   pbStatus status = pbTrain_Evaluate(t, t->theta, pb_drawTest, test->starts, &test->score, &alive);
   t->task->model->policy->hears = false;
   PB_TRY(status);
