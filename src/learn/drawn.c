@@ -110,6 +110,15 @@ void pbTrain_NoteOwn(pbTrain *t) {
   for (int w = 0; w < t->settings.worlds; w++) note_own(t, w, 0);
 }
 
+// Numbers of an observed row: those of the model's table; behind them what was drawn, where a critic sees it.
+int pbTrain_ObservedWidth(const pbTrain *t, int table) { return table + (t->critic_drawn ? (int)t->own_size : 0); }
+
+void pbTrain_AddDrawn(const pbTrain *t, int w, int k, double *observed) {
+  if (!t->critic_drawn) return;
+  double *to = observed + t->nobs - (int)t->own_size;
+  memcpy(to, pbTrain_OwnRow(t, w, k), t->own_size * sizeof *to);
+}
+
 static pbStatus derive(const pbTrain *t, pbBatch *batch, const double *theta) {
   return t->own_size && t->task->recompute ? pbBatch_Derive(batch, theta, NULL, 0) : pb_ok;
 }

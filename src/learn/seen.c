@@ -1,22 +1,10 @@
-// What a critic sees that looks at other things than its policy: which numbers of a row these are, parameters that were drawn
-// among them, and its own normalizer.
+// The own normalizer of a critic that looks at other things than its policy does.
 // Tests: tests/unit/test_learn_seen.c.
 #include <math.h>
-#include <string.h>
 
-#include "base/assert.h"
 #include "learn/train.h"
 
 enum { MOST_SAMPLES = 200000 };  // beyond, old ones are forgotten: as of the policy's normalizer
-
-// Numbers of a row: those of the model's table, behind them what was drawn.
-int pbTrain_ObservedWidth(const pbTrain *t, int table) { return table + (t->critic_drawn ? (int)t->own_size : 0); }
-
-void pbTrain_AddDrawn(const pbTrain *t, int w, int k, double *observed) {
-  if (!t->critic_drawn) return;
-  double *to = observed + t->nobs - (int)t->own_size;
-  memcpy(to, pbTrain_OwnRow(t, w, k), t->own_size * sizeof *to);
-}
 
 // ---- the normalizer ---------------------------------------------------------------------------------------------------
 static void put_statistics(pbTrain *t) {

@@ -299,6 +299,8 @@ pbBatchInput pbTrain_Inputs(const pbTrain *t, const double *ctrl);  // of a wind
 pbInput pbTrain_Input(const pbTrain *t, int w, int k);              // what a policy sees at decision k, or at the end
 
 // ---- drawn.c: for each world and episode
+int pbTrain_ObservedWidth(const pbTrain *t, int table);  // of a row of `observed`; table: numbers of the model's
+void pbTrain_AddDrawn(const pbTrain *t, int w, int k, double *observed);
 // An episode by its number: start b of world or episode a, of a stream.
 typedef struct pbTrainEpisode {
   uint64_t stream, a, b;
@@ -330,9 +332,7 @@ void pbTrain_Disturb(const pbTrain *t, pbBatch *batch, bool noise);
 // ---- gradient.c: into theta_bar, with the critic behind each window or without
 PB_NODISCARD pbStatus pbTrain_Gradient(pbTrain *t, bool critic);
 
-// ---- seen.c: what a critic sees that looks at other things than its policy
-int pbTrain_ObservedWidth(const pbTrain *t, int table);  // of a row of `observed`; table: numbers of the model's
-void pbTrain_AddDrawn(const pbTrain *t, int w, int k, double *observed);
+// ---- seen.c: the own normalizer of a critic that looks at other things than its policy
 void pbTrain_NoteSeen(pbTrain *t);  // statistics with those of the window
 void pbTrain_TakeSeen(pbTrain *t);  // those of a critic that goes on
 
