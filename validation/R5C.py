@@ -2,9 +2,9 @@
 
 A quadruped whose policy looks 50 times a second learns to run by gradients of 0.32 s of physics with a critic behind them (SHAC), within the
 simulated time of 500 evaluations of 8 s; its feet are soft at first and stiff in the end (`ramps`). A loss that looks each 20 ms hardly sees an
-impact of 2 ms, so a foot that comes down is a cost before it does: the square of the speed at which its centre falls, within 9 cm of the floor, more
-and more up to half of the training. What it has learned is audited at a half and a quarter of its step of 1.25 ms, with 5 mm of penetration as the
-limit; the same learned at 5 ms is not confirmed.
+impact of 2 ms, so a foot that comes down is a cost before it does: the square of the speed at which its centre falls, within 9 cm of the floor.
+What it has learned is audited at a half and a quarter of its step of 1.25 ms, with 5 mm of penetration as the limit; the same learned at 5 ms is
+not confirmed. A weight of the landing that grows from nothing on let every seed run, but two of five sank in by 5.2 and 5.3 mm.
 
 An interrupted run goes on where it was: trainings are kept in build/R5C."""
 import csv
@@ -23,7 +23,6 @@ SOFT, STIFF = 0.02, 0.0027  # s: time constant of contacts
 LEGS = [f"{end}_{side}" for end in ("front", "hind") for side in ("left", "right")]
 FEET = [f"{leg}_foot" for leg in LEGS]
 NEAR, RISE, LANDING = 0.09, 0.04, 0.2  # m: height at which a landing begins, and over which its cost grows; weight
-ASKED = {"from": 0, "begin": 0.1, "end": 0.5}  # shares of the updates: who is asked to land softly from the first on may learn to stand
 FOLDER = os.path.join(ROOT, "build", "R5C")
 
 
@@ -50,7 +49,7 @@ def model(h):
 def landing(foot):
     """A term: the power of an impact of a unit of mass that is about to come, in parts of what it would be at the floor."""
     return {"name": f"{foot} lands", "formula": f"max(0, {NEAR} - p.z)/{RISE}*max(0, -v.z)^2", "inputs": {"p": {"site": foot}, "v": {"sensor": foot}},
-            "weight": LANDING, "schedule": ASKED, "at": "all"}
+            "weight": LANDING, "at": "all"}
 
 
 def task(seed, h):
