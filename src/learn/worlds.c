@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "learn/train.h"
+#include "model/joint.h"
 
 // ---- starts ------------------------------------------------------------------------------------------------------------
 void pbTrain_Start(const pbTrain *t, uint64_t stream, uint64_t a, uint64_t b, double *x, double *command) {
@@ -309,7 +310,7 @@ typedef struct Tally {
 static double way(const pbTrain *t, int w, int k) {
   const pbModel *m = t->model;
   int j = 0;
-  while (j < m->njnt && m->jnt_type[j] != pb_jntFree) j++;
+  while (j < m->njnt && !(pbJoint_HasRotation(m->jnt_type[j]) && pbJoint_PlainCount(m->jnt_type[j]))) j++;
   if (j == m->njnt) return NAN;
 
   size_t row = (size_t)w * (size_t)(t->settings.window + 1) + (size_t)k;
