@@ -27,6 +27,8 @@ static bool was_drawn(const pbTask *task, int draw, int entry) {
 
 static int count_drawn(const pbTask *task) {
   int count = 0;
+
+  // one that two draws have is one number of a world
   for (int i = 0; i < task->sample.count; i++) {
     const pbDraw *d = &task->sample.draws[i];
     if (d->target != pb_drawParam) continue;
@@ -53,6 +55,7 @@ static pbStatus read_rows(pbTaskReader *r, const json_t *object, pbTrain *t, int
     if (row[i].kind == pb_observeCommand && row[i].first + row[i].count > p->commands)
       return pbTaskReader_FailAt(r, "observe", "a critic hears the commands of its policy, which are %d", p->commands);
   }
+  // a task that is only checked is used otherwise, too
   if (!r->train) return pb_ok;
 
   pbStatus status = pbModel_WatchPolicy(t->task->model, row, count);

@@ -205,6 +205,7 @@ static pbStatus find_statistics(pbTaskReader *r, const json_t *layers, int norma
   t->features = mean.rows * mean.cols;
   note_statistics(t, mean.offset, deviation.offset);
 
+  // of a critic that sees the same
   bool shares = t->critic && !t->critic_inputs;
   if (shares) t->critic_mean_at = slice_at(t->critic, layer, "mean");
   if (shares) t->critic_deviation_at = slice_at(t->critic, layer, "deviation");
@@ -286,6 +287,7 @@ static pbStatus create_critic(pbTaskReader *r, const json_t *layers, int normali
 
 // Behind a normalizer of its own.
 static pbStatus create_seeing(pbTaskReader *r, const json_t *object, pbTrain *t) {
+  // in the place of the policy's layers up to its own
   json_t *first = json_pack("[{s:b,s:s}]", "normalize", true, "name", "critic_seen");
   pbStatus status = first ? create_critic(r, first, 0, object, t->critic_inputs, t) : no_memory(r);
   json_decref(first);

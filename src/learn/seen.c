@@ -8,6 +8,7 @@ enum { MOST_SAMPLES = 200000 };  // beyond, old ones are forgotten: as of the po
 
 // ---- the normalizer ---------------------------------------------------------------------------------------------------
 static void put_statistics(pbTrain *t) {
+  // fixed entries: no fit moves them
   double *to[] = {t->critic_param, t->critic_slow};
   for (int k = 0; k < 2; k++) {
     for (int i = 0; i < t->critic_inputs; i++) {
@@ -47,5 +48,6 @@ void pbTrain_TakeSeen(pbTrain *t) {
     t->seen_square[i] = fmax(deviation * deviation - 1e-5, 0);
   }
 
+  // so that new samples count as they would have
   t->now->seen = t->given.critic_samples;
 }

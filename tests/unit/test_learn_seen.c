@@ -91,7 +91,7 @@ static const Case cases[] = {
     {.policy = BLIND ", " LAYERS, .train = SHAC "\"critic\": {" SEEN ", \"count\": 2}, " SMALL, .inputs = 5 + 3},
     {.policy = LITTLE ", " LAYERS ACTING, .train = SHAC "\"critic\": {" SEEN ", \"alone\": true}, " SMALL, .inputs = 3},
     {.policy = LITTLE ", " DRAWING ACTING, .train = SHAC "\"critic\": {" SEEN "}, " SMALL, .inputs = 5 + 3},
-    {.policy = LITTLE ", " LAYERS,
+    {.policy = LITTLE ", " LAYERS ACTING,
      .train = SHAC "\"critic\": {" SEEN ", \"drawn\": true}, " MANY,
      .sample = MASS,
      .episode = ENDING,
