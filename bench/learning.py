@@ -13,9 +13,10 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PROGRAM = os.environ.get("PULLBACK", os.path.join(ROOT, "build", "release", "pullback"))
+BUILD = os.path.join(ROOT, "build", "release")
+PROGRAM = os.environ.get("PULLBACK", os.path.join(BUILD, "pullback"))
 FOLDER = os.path.join(ROOT, "build", "training")  # of trainings and their pages
-THOUSAND = {"ant", "hopper", "cheetah", "walker"}  # told as the reward of 1000 decisions, as it is published
+THOUSAND = {"ant", "hopper", "cheetah", "walker"}  # told as the reward of 1000 decisions, as it is published (of some with a cost of leaning)
 
 
 # ---- tasks -----------------------------------------------------------------------------------------------------------------
@@ -50,11 +51,13 @@ CRITIC = {"layers": [*hidden((64, 64)), {"dense": 1, "gain": 0.1}], "count": 2, 
 def planar(model, joints, every, alive, action, angle, height, noise):
     """A robot in a plane that runs along x: alive + speed - action * |u|^2 in a decision, over 1000 of them.
 
-    every: steps of a decision; angle, height: beyond and below which it has fallen, or None; noise: half width of a start."""
+    every: steps of a decision; angle, height: beyond and below which it has fallen, or None; noise: half width of a start. A fall
+    has no slope, so that leaning has a cost besides, which no published reward has."""
     step = float(re.search(r'timestep="([\d.]+)"', model).group(1))
     upright = (("below", angle), ("above", -angle)) if angle else ()
     done = [{"qpos": "rooty", "type": way, "target": target} for way, target in upright]
     done += [{"qpos": "rootz", "type": "above", "target": height}] if height else []
+    lean = [{"name": "lean", "qpos": "rooty", "type": "squared", "weight": 0.8 / angle**2, "at": "all"}] if angle else []
     return {
         "model": model,
         "policy": {"every": every,
@@ -63,9 +66,10 @@ def planar(model, joints, every, alive, action, angle, height, noise):
                               {"activation": "tanh"}]},
         "loss": [{"name": "speed", "qvel": "rootx", "type": "linear", "weight": -1, "at": "all"},
                  {"name": "alive", "formula": f"{-alive} + 0*v", "inputs": {"v": {"qvel": "rootx"}}, "at": "all"},
-                 {"name": "action", "decision": True, "type": "squared", "weight": action, "at": "all"}],
+                 {"name": "action", "decision": True, "type": "squared", "weight": action, "at": "all"}, *lean],
         "episode": {"seconds": 1000 * every * step, "spread": {"qpos": noise, "qvel": noise}, **({"done": done} if done else {})},
-        "train": {"worlds": 64, "window": {"most": 32, "agree": 0.5}, "noise": 0.3, "last_noise": 0.05, "rate": 2e-3, "critic": CRITIC},
+        "train": {"worlds": 64, "window": {"most": 32, "agree": 0.5}, "noise": 0.1, "last_noise": 0.05,
+                  "rate": 2e-3, "critic": CRITIC},
         "audit": {"torque": {"actuator": 1, "joint": 200},
                   "loss": [{"name": "speed", "qvel": "rootx", "type": "linear", "weight": -1, "at": "all", "mean": True}]}}
 
@@ -125,7 +129,7 @@ def settings(task, method, window, decisions, evaluations):
 def learn(name, method, seed, decisions, window=None, evaluations=20):
     """One training, which goes on where it was; what it has done is done. window: None is the task's own. What it says is in a log.
 
-    Returns {"decisions", "seconds" (of the processor, since it was last begun), "best" (told), "first" (decisions of the best
+    Returns {"decisions", "seconds" (of the processor; "": it went on after a kill), "best" (told), "first" (decisions of the best
     evaluation), "agreement" (median over the updates), "window" (of an automatic one the share of the decisions of each), "path"}."""
     task = TASKS[name]()
     said = "own" if window is None else f"auto{window['most']}" if isinstance(window, dict) else str(window)
@@ -138,12 +142,12 @@ def learn(name, method, seed, decisions, window=None, evaluations=20):
     with open(f"{path}.json", "w", encoding="utf-8") as f:
         json.dump(task, f, indent=1)
     spent = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-    begun = spent()
+    begun, whole = spent(), not os.path.exists(f"{path}.state")
     if not os.path.exists(f"{path}.html"):  # which is written last
         command = [PROGRAM, "train", f"{path}.json", "-o", f"{path}.npz", "--threads", "1"]
         with open(f"{path}.log", "a", encoding="utf-8") as log:
             subprocess.run(command, check=True, stdout=log, stderr=log)
-    return {**read(name, path, task["train"]), "seconds": round(spent() - begun), "path": path}
+    return {**read(name, path, task["train"]), "seconds": round(spent() - begun) if whole else "", "path": path}
 
 
 def read(name, path, train):
@@ -226,7 +230,7 @@ def acting(path):
 
 def gymnasium_return(path, environment, episodes=20):
     """Mean return and its deviation over episodes of an environment of Gymnasium on our physics: reward, start and end are its own."""
-    sys.path.insert(0, os.path.join(os.path.dirname(PROGRAM), "python"))
+    sys.path.insert(0, os.path.join(BUILD, "python"))
     import numpy as np
     import pullback as pb
     import pullback.gym

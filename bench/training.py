@@ -18,7 +18,7 @@ COLUMNS = ["task", "method", "seed", "decisions", "seconds", "best", "reached", 
 ENVIRONMENTS = {"hopper": "Hopper-v5", "cheetah": "HalfCheetah-v5", "walker": "Walker2d-v5"}
 
 # task: decisions of a training
-PLAN = {"ant": 600_000, "hopper": 200_000, "cheetah": 200_000}
+PLAN = {"ant": 1_000_000, "hopper": 200_000, "cheetah": 200_000}
 METHODS, SEEDS = ("shac", "ppo"), range(5)
 
 # task: (bar, decisions of it, whose)
