@@ -91,6 +91,12 @@ PB_API PB_NODISCARD pbStatus pbPolicy_Save(pbContext *ctx, const pbModel *model,
 // memory that are called as the file is, and the bits of the simulation (docs/export.md#a-policy-as-c). pb_bad_argument: there is
 // no policy with a description, or a weight is not finite; pb_unsupported: a layer that has no such form, by its kind.
 PB_API PB_NODISCARD pbStatus pbPolicy_SaveC(pbContext *ctx, const pbModel *model, const double *theta, const char *path);
+// What the policy computes, layer by layer, as JSON, for who writes it in another language (Python: ONNX). "observe" and "output"
+// say what is given and what comes out, with scales; "layers" are in the order in which they run, each with the numbers of those
+// whose outputs it takes ("of"; 0: the observations, 1: the first layer) and where its parameters stand in theta ("param",
+// "params"); the last is what the policy decides. theta (NULL: the model's own) gives the time step. *text is the caller's to
+// free (pbContext_Free). pb_bad_argument: there is no policy with a description; pb_unsupported: a part acts in every step.
+PB_API PB_NODISCARD pbStatus pbPolicy_Layout(pbContext *ctx, const pbModel *model, const double *theta, char **text);
 
 // A file of these bytes that appears whole or not at all: written beside its place under another name, then renamed; on failure
 // nothing is left behind. A device or pipe is written directly. pb_file with the reason; a pipe that nobody reads: pb_interrupted

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include <pullback/model.h>
+
 #include "policy/layer.h"
 
 // Where the C of a network goes.
@@ -26,6 +28,15 @@ void pbPrinted_Preamble(const pbPrinted *p);
 void pbPrinted_Network(pbPrinted *p, const char *part, const pbChain *chain);
 // double NAME(const double *x), of an expression's used numbers; NaN outside of its domain.
 void pbPrinted_Formula(pbPrinted *p, const char *name, const pbFormula *f);
+struct pbObserveRow;
+struct pbOutputTarget;
+
+// What an observation or an output is, in words and with its unit, into PB_PRINTED_TEXT bytes.
+enum { PB_PRINTED_TEXT = 600 };
+void pbPrinted_Observation(const pbModel *m, const struct pbObserveRow *row, int k, char *text, size_t size);
+void pbPrinted_Target(const pbModel *m, const struct pbOutputTarget *target, char *text, size_t size);
+double pbPrinted_TimeStep(const pbModel *m, const double *theta);
+const char *pbPrinted_Operation(int code);                    // of a formula's instruction, as C; NULL: there is none
 void pbPrinted_Number(FILE *out, double value, bool single);  // exactly, whatever the locale
 
 #endif

@@ -9,6 +9,7 @@
 #include <pullback/build.h>
 #include <pullback/io.h>
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "io/controller/controller.h"
 #include "model/joint.h"
@@ -62,11 +63,12 @@ static const char *unit_of(const pbModel *m, pbObserveKind kind, int object, int
 }
 
 // Names may hold anything: nothing of them ends the comment.
-static void put_word(FILE *out, const char *text) {
+static void put_line(FILE *out, const char *text) {
   for (; *text; text++) fputc(iscntrl((unsigned char)*text) || *text == '\\' ? '?' : *text, out);
+  fputc('\n', out);
 }
 
-static void put_observation(FILE *out, const pbModel *m, const pbObserveRow *r, int k) {
+void pbPrinted_Observation(const pbModel *m, const pbObserveRow *r, int k, char *to, size_t size) {
   char text[400];
   int entry = r->first + (r->component ? r->component[k] : k), object = r->object;
   bool all = object < 0 && pbObserve_TakesAll(r->kind);
@@ -80,11 +82,10 @@ static void put_observation(FILE *out, const pbModel *m, const pbObserveRow *r, 
     if (name) snprintf(text, sizeof text, "%s[%d] of %s '%.200s'", pbObserveKind_Name(r->kind), entry, of, name);
     else snprintf(text, sizeof text, "%s[%d] of %s %d", pbObserveKind_Name(r->kind), entry, of, object);
   } else pbModel_ObservationName(m, r->at + k, text, sizeof text);
-  put_word(out, text);
-  fprintf(out, " (%s)\n", unit_of(m, r->kind, object, entry));
+  snprintf(to, size, "%s (%s)", text, unit_of(m, r->kind, object, entry));
 }
 
-static void put_target(FILE *out, const pbModel *m, const pbOutputTarget *t) {
+void pbPrinted_Target(const pbModel *m, const pbOutputTarget *t, char *to, size_t size) {
   static const char *const axes[] = {"force x, N", "force y, N", "force z, N", "torque x, N m", "torque y, N m", "torque z, N m"};
   int id = t->index;
   pbObject object = pb_objActuator;
@@ -97,17 +98,18 @@ static void put_target(FILE *out, const pbModel *m, const pbOutputTarget *t) {
     id = t->index / 6;
   }
   const char *name = (t->kind != pb_outputControl || id < m->nu) ? pbModel_Name(m, object, id) : NULL;
-  char text[300];
-
   static const char *const what[] = {"control of actuator", "force on joint", "wrench on body"};
-  if (name) snprintf(text, sizeof text, "%s '%.200s'", what[t->kind], name);
-  else snprintf(text, sizeof text, "%s %d", what[t->kind], id);
-  put_word(out, text);
-  if (t->kind == pb_outputForce) fprintf(out, ", degree of freedom %d", t->index - m->jnt_dofadr[id]);
-  if (t->kind == pb_outputWrench) fprintf(out, ", %s", axes[t->index % 6]);
+  size_t n =
+      (size_t)(name ? snprintf(to, size, "%s '%.200s'", what[t->kind], name) : snprintf(to, size, "%s %d", what[t->kind], id));
+  PB_ASSERT(n < size);
+
+  to += n;
+  size -= n;
+  if (t->kind == pb_outputForce) snprintf(to, size, ", degree of freedom %d", t->index - m->jnt_dofadr[id]);
+  if (t->kind == pb_outputWrench) snprintf(to, size, ", %s", axes[t->index % 6]);
   if (t->kind == pb_outputControl && id < m->nu && m->actuator_ctrllimited[id])
-    fprintf(out, ", which the model holds within %.6g to %.6g", m->actuator_ctrlrange[2 * id], m->actuator_ctrlrange[2 * id + 1]);
-  fputc('\n', out);
+    snprintf(to, size, ", which the model holds within %.6g to %.6g", m->actuator_ctrlrange[2 * id],
+             m->actuator_ctrlrange[2 * id + 1]);
 }
 
 // ---- the file ---------------------------------------------------------------------------------------------------------------
@@ -127,12 +129,17 @@ static Sizes count_inputs(const pbPolicyModel *p) {
   return s;
 }
 
+double pbPrinted_TimeStep(const pbModel *m, const double *theta) {
+  pbParam h;
+  return pbModel_Param(NULL, m, "timestep", &h) == pb_ok ? theta[h.offset] : 0;
+}
+
 static void put_header(const pbPrinted *p, const pbModel *m, const double *theta) {
   const pbPolicyModel *policy = m->policy;
   FILE *out = p->out;
-  pbParam h;
   int at = 0;
-  double step = pbModel_Param(NULL, m, "timestep", &h) == pb_ok ? theta[h.offset] : 0;
+  char text[PB_PRINTED_TEXT];
+  double step = pbPrinted_TimeStep(m, theta);
 
   fprintf(out,
           "// A policy as C, written by pullback %s; C99, nothing but the C library's exact functions (<math.h>, <string.h>).\n",
@@ -153,14 +160,16 @@ static void put_header(const pbPrinted *p, const pbModel *m, const double *theta
 
   for (const pbObserveRow *r = policy->row; r < policy->row + policy->rows; r++) {
     for (int k = 0; is_given(r) && k < r->count; k++) {
+      pbPrinted_Observation(m, r, k, text, sizeof text);
       fprintf(out, "//   input[%d]  ", at++);
-      put_observation(out, m, r, k);
+      put_line(out, text);
     }
   }
   fprintf(out, "//\n");
   for (int i = 0; i < policy->outputs; i++) {
+    pbPrinted_Target(m, &policy->target[i], text, sizeof text);
     fprintf(out, "//   output[%d]  ", i);
-    put_target(out, m, &policy->target[i]);
+    put_line(out, text);
   }
   fprintf(out, "\n");
 }

@@ -47,6 +47,8 @@ static const char *const forms[pb_codeCount] = {[pb_opAdd_code] = "a + b",
                                                 [pb_opErf_code] = "pbErf(a)",
                                                 [pb_opErfc_code] = "pbErfc(a)"};
 
+const char *pbPrinted_Operation(int code) { return (unsigned)code < pb_codeCount ? forms[code] : NULL; }
+
 // The form with slots in place of single letters.
 static void put_form(FILE *out, const char *form, const pbInstruction *code) {
   for (const char *at = form; *at;) {

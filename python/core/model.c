@@ -388,6 +388,20 @@ static PyObject *compiled_save(PyObject *self, PyObject *args) {
   return lines;
 }
 
+// (theta): layers of the policy, as JSON.
+static PyObject *compiled_layout(PyObject *self, PyObject *object) {
+  pyCompiled *c = (pyCompiled *)self;
+  pyArray theta;
+  char *text = NULL;
+  if (!pyArray_Read(object, c->ntheta, "parameters", &theta)) return NULL;
+
+  pbStatus status = pbPolicy_Layout(c->ctx, c->model, theta.data, &text);
+  pyArray_Release(&theta, 1);
+  PyObject *layout = status == pb_ok ? PyUnicode_FromString(text) : fail(c, status);
+  pbContext_Free(c->ctx, text);
+  return layout;
+}
+
 // (path, theta): what a result found, in place of theta's.
 static PyObject *compiled_found(PyObject *self, PyObject *args) {
   pyCompiled *c = (pyCompiled *)self;
@@ -502,6 +516,7 @@ static PyMethodDef compiled_methods[] = {
     {"check_params", compiled_check_params, METH_O, "Raises where values are out of range."},
     {"constants", compiled_constants, METH_VARARGS, "Derived constants, their pullback, their derivative."},
     {"save", compiled_save, METH_VARARGS, "An MJCF file; what it cannot say. Or the policy as C."},
+    {"layout", compiled_layout, METH_O, "Layers of the policy at parameters, as JSON."},
     {"found", compiled_found, METH_VARARGS, "Parameters of a result in place; whether constants follow them."},
     {"difference", compiled_difference, METH_VARARGS, "Tangents of the ways from states to states."},
     {"move", compiled_move, METH_VARARGS, "States moved along tangents."},

@@ -401,16 +401,21 @@ class Model(_core.Model):
         """The model with its parameters as an MJCF file (docs/export.md), which load and MuJoCo read again to the same numbers; returns its path.
 
         What MJCF cannot say (deformables, a policy, contact settings, restitution, ...) is a warning each; strict: an error, with nothing
-        written. A name that ends in .c: the policy and its weights instead, as a function of C99 that needs nothing else and has the same bits.
-        Raises ArgumentError for a name that ends in neither, a model without a policy (.c), or a model from a pickle, which does not know
-        any more what it was made from (.xml); UnsupportedError, FileError.
+        written. A name that ends in .c: the policy and its weights instead, as a function of C99 that needs nothing else and has the same bits;
+        in .onnx: as a graph of ONNX in float, by the package onnx (pullback[onnx]). Raises ArgumentError for a name that ends in none of
+        them, a model without a policy (.c, .onnx), or a model from a pickle, which does not know any more what it was made from (.xml);
+        UnsupportedError, FileError; ImportError without onnx.
         """
         name = path_of(path, "path")
         if name.endswith(".c"):
             self._compiled.save(name, self._theta)
             return name
+        if name.endswith(".onnx"):
+            from .onnx import save
+            save(self, name)
+            return name
         if not name.endswith(".xml"):
-            raise ArgumentError(f"path: expected a name that ends in .xml or .c, found {name!r}")
+            raise ArgumentError(f"path: expected a name that ends in .xml, .c or .onnx, found {name!r}")
         if strict:
             unsaid = self._compiled.save(os.devnull, self._theta).splitlines()
             if unsaid:

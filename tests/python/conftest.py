@@ -15,6 +15,8 @@ if os.environ.get("PB_FRAMEWORKS"):  # where they are asked for, none may be mis
     import gymnasium  # noqa: F401
     import jax  # noqa: F401
     import matplotlib  # noqa: F401
+    import onnx  # noqa: F401
+    import onnxruntime  # noqa: F401
     import stable_baselines3  # noqa: F401
     import torch  # noqa: F401
 

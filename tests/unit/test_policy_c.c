@@ -279,8 +279,36 @@ static void test_what_cannot_be_written(void **state) {
   pbModel_Destroy(model);
 }
 
+// Layers with what each takes, for other writers.
+static void test_layout(void **state) {
+  pbContext *ctx = *state;
+  char *text;
+  pbModel *model = model_of_text(ctx, plant);
+  assert_int_equal(pbPolicy_Layout(ctx, model, NULL, &text), pb_bad_argument);
+  assert_null(text);
+
+  static const char policy[] = "{" SEEN ", " LAYERS "[{\"sum\": [[{\"dense\": 4}], [{\"scale\": 2}, {\"dense\": 4}]]}]}";
+  good(ctx, pbPolicy_Parse(model, policy, strlen(policy), "case"));
+  good(ctx, pbPolicy_Layout(ctx, model, NULL, &text));
+  static const char *const of[] = {"\"of\": [0]", "\"of\": [0]", "\"of\": [2]", "\"of\": [1, 3]"};
+  const char *at = text;
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    at = strstr(at, of[i]);
+    assert_non_null(at);
+    at++;
+  }
+  assert_non_null(strstr(text, "control of actuator 'a3'"));
+  pbContext_Free(ctx, text);
+  pbModel_Destroy(model);
+
+  model = model_of_text(ctx, plant);
+  good(ctx, pbPolicy_Parse(model, cases[CASES - 1].text, strlen(cases[CASES - 1].text), "case"));
+  assert_int_equal(pbPolicy_Layout(ctx, model, NULL, &text), pb_unsupported);
+  pbModel_Destroy(model);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_every_kind_is_there),
-                                     cmocka_unit_test(test_what_cannot_be_written)};
+                                     cmocka_unit_test(test_what_cannot_be_written), cmocka_unit_test(test_layout)};
   return cmocka_run_group_tests(tests, make_context, drop_context);
 }
