@@ -63,7 +63,7 @@ static pbStatus take_numbers(pbContext *ctx, const pbPolicyFile *file, const cha
 }
 
 static pbStatus take_steps(pbContext *ctx, const pbPolicyFile *file, const char *name, double *steps) {
-  const double *value;
+  const double *value = NULL;
   PB_TRY(take_numbers(ctx, file, name, 1, &value));
   *steps = *value;
   if (*value >= 0 && *value == floor(*value)) return pb_ok;
