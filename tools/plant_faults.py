@@ -420,7 +420,7 @@ FAULTS = [
      "pytest:tests/oracle/test_evaluate.py::test_what_is_told_is_what_happened", "an evaluation says that every term of done has ended an episode"),
     ("src/learn/test.c", "sqrt(cost / term->weight)", "sqrt(cost)", "pytest:tests/oracle/test_evaluate.py::test_what_is_told_is_what_happened",
      "an evaluation tells root mean squares with the weight"),
-    ("src/learn/test.c", "t->theta, pb_drawTest,", "t->theta, pb_drawEvaluation,", "pytest:tests/oracle/test_evaluate.py::test_they_are_not_those_that_chose",
+    ("src/learn/test.c", "t->theta, pb_drawTest,", "t->theta, pb_drawEvaluation,", "pytest:tests/oracle/test_evaluate.py::test_they_are_not_those_that_chose_the_policy",
      "an evaluation has the episodes that chose the policy"),
     ("src/optimize/audit.c", "p->terms.command[k / n / divide * n + k % n]", "p->terms.command[k % n]",
      "pytest:tests/oracle/test_evaluate.py::test_an_audit_sees_commands_that_change", "audits: the first command holds throughout"),
