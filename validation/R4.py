@@ -88,7 +88,7 @@ def errors(network, targets):
 def judged(case, name):
     """Mean error of a trained network on places that it has not seen, and rows that say how near it brings the hand."""
     targets = places(np.random.default_rng(99), TESTED)
-    found = np.array(kept.once(case, name, lambda: errors(learn(kept.folder(case), name), targets).tolist()))
+    found = np.array(kept.once(case, f"{name}, errors", lambda: errors(learn(kept.folder(case), name), targets).tolist()))
     inside = np.linalg.norm(targets - arm.MIDDLE, axis=1) >= SHELL
     return found.mean(), [
         below(f"{name}: mean error on {TESTED} places after {UPDATES} updates of {WORLDS} (the source: {SOURCE} of 128), m", found.mean(), .05),
