@@ -7,7 +7,7 @@ import sys
 
 # What is right beside the type that the task has: true for all of a kind, one number for all of a row, any comment.
 RIGHT = {"bool": {"body", "confirm", "joint", "on", "point_velocity", "points", "qpos", "qvel", "sensor", "site"},
-         "number": {"clock", "controls", "mass", "qpos", "qvel", "rate", "start", "target", "torque"}}
+         "number": {"at", "clock", "controls", "every", "mass", "offset", "qpos", "qvel", "rate", "scale", "start", "target", "torque"}}
 
 
 # Sections that a task does not have, tried with "+" before the name: all kinds are wrong but these.
