@@ -26,7 +26,7 @@ def is_right(path, kind):
 
 def test_wrong_types(tmp_path):
     worker = pathlib.Path(__file__).parent / "wrong_types.py"
-    done = subprocess.run([sys.executable, worker, tmp_path], capture_output=True, text=True, env=os.environ, timeout=300)
+    done = subprocess.run([sys.executable, worker, tmp_path], capture_output=True, text=True, env=os.environ, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]  # a signal: a crash
     said = [json.loads(line) for line in done.stdout.splitlines()]
     names = {s["task"] for s in said}
